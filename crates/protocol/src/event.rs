@@ -1,0 +1,98 @@
+//! What streams and webhooks carry (specification 4.2, 3.2.3).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::id::{ContextId, TaskId};
+use crate::json::Object;
+use crate::message::Message;
+use crate::read;
+use crate::task::{Artifact, Task, TaskStatus};
+
+/// The status of a task changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub struct TaskStatusUpdateEvent {
+    /// The task.
+    #[serde(alias = "task_id")]
+    pub task_id: TaskId,
+    /// The task's context.
+    #[serde(alias = "context_id")]
+    pub context_id: ContextId,
+    /// The new status.
+    pub status: TaskStatus,
+    /// A key and value object about the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+}
+read::object!(TaskStatusUpdateEvent);
+
+/// An artifact of a task grew or was replaced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub struct TaskArtifactUpdateEvent {
+    /// The task.
+    #[serde(alias = "task_id")]
+    pub task_id: TaskId,
+    /// The task's context.
+    #[serde(alias = "context_id")]
+    pub context_id: ContextId,
+    /// The artifact, or the piece of it that is new.
+    pub artifact: Arc<Artifact>,
+    /// The parts follow those that are already there; otherwise they replace them.
+    #[serde(default, deserialize_with = "read::or_default", skip_serializing_if = "read::is_false")]
+    pub append: bool,
+    /// Nothing more will come for this artifact.
+    #[serde(
+        default,
+        deserialize_with = "read::or_default",
+        skip_serializing_if = "read::is_false",
+        alias = "last_chunk"
+    )]
+    pub last_chunk: bool,
+    /// A key and value object about the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+}
+read::object!(TaskArtifactUpdateEvent);
+
+/// One frame of a stream, or the body of one webhook: exactly one of the four.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StreamResponse {
+    /// A whole task: the first frame.
+    Task(Arc<Task>),
+    /// A direct message: the only frame.
+    Message(Arc<Message>),
+    /// The status changed.
+    StatusUpdate(TaskStatusUpdateEvent),
+    /// An artifact grew or was replaced.
+    ArtifactUpdate(TaskArtifactUpdateEvent),
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+struct Wire {
+    #[serde(default)]
+    task: Option<Arc<Task>>,
+    #[serde(default)]
+    message: Option<Arc<Message>>,
+    #[serde(default, alias = "status_update")]
+    status_update: Option<TaskStatusUpdateEvent>,
+    #[serde(default, alias = "artifact_update")]
+    artifact_update: Option<TaskArtifactUpdateEvent>,
+}
+
+impl<'de> Deserialize<'de> for StreamResponse {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = Wire::deserialize(read::ObjectOnly(deserializer))?;
+        match (wire.task, wire.message, wire.status_update, wire.artifact_update) {
+            (Some(task), None, None, None) => Ok(Self::Task(task)),
+            (None, Some(message), None, None) => Ok(Self::Message(message)),
+            (None, None, Some(update), None) => Ok(Self::StatusUpdate(update)),
+            (None, None, None, Some(update)) => Ok(Self::ArtifactUpdate(update)),
+            _ => Err(de::Error::custom("exactly one of task, message, statusUpdate and artifactUpdate must be there")),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What an agent is to the server: a card, and a function that works on one turn.
+//!
+//! An agent sees a [`Job`] and a [`Say`], never HTTP and never a store. What it says is kept before anybody hears of
+//! it. A turn begins with a message, an answer, an approval, a refusal or the expiry of an approval, and ends when the
+//! agent asks, needs an approval, ends the task, or returns.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use protocol::{AgentCard, ContextId, Message, Part, Task};
+use tokio_util::sync::CancellationToken;
+
+pub use crate::say::{Chunk, Over, Say};
+
+/// An agent: one value that answers every message.
+pub trait Agent: Send + Sync + 'static {
+    /// The card, without interfaces and signatures; the server knows where it listens and fills them in.
+    fn card(&self) -> AgentCard;
+
+    /// The card that authenticated callers see, when it differs. It is not signed.
+    fn extended_card(&self) -> Option<AgentCard> {
+        None
+    }
+
+    /// Whether this message, which belongs to no task, will be answered by a direct [`Say::reply`] even if that takes
+    /// a while. Without it, a turn that has to wait before it says anything becomes a task, so that its client can
+    /// follow and cancel it.
+    fn answers_directly(&self, message: &Message) -> bool {
+        let _ = message;
+        false
+    }
+
+    /// Works on one turn. An error or a panic fails the task; the client sees a plain message, the log the cause.
+    /// A turn that returns without an end, a question or a need for approval fails the task too.
+    fn turn(self: Arc<Self>, job: Job, say: Say) -> Turn;
+}
+
+/// The work of one turn.
+pub type Turn = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
+
+/// Why a turn broke off. Its text goes to the log, never to the client.
+pub type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// What started a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// A message that belongs to no task yet, or one that came while the agent was not asking for anything.
+    Message,
+    /// A message to a task that waits for input.
+    Answer,
+    /// An approval from outside A2A, by an operator whose name may be known.
+    Approval {
+        /// Who approved.
+        by: Option<String>,
+    },
+    /// An operator refused.
+    Refusal {
+        /// Who refused.
+        by: Option<String>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Nobody approved in time.
+    Expiry,
+}
+
+/// What there is to do.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// What started this turn.
+    pub start: Start,
+    /// The message that started it; for an approval, a refusal or an expiry, the last message of the client.
+    pub message: Arc<Message>,
+    /// The task so far, with its history. None for a message that belongs to no task yet.
+    pub task: Option<Arc<Task>>,
+    /// The context of the task or of the reply to be.
+    pub context_id: ContextId,
+    /// Where this agent is reached by whoever made the task, such as `http://localhost:41243`. No slash at the end.
+    pub base_url: Arc<str>,
+    /// The media types that the client takes; empty when it did not say.
+    pub accepted_output_modes: Arc<[String]>,
+    /// Fires when the work is to stop: the client canceled, the turn took too long, or the server shuts down.
+    pub stop: CancellationToken,
+}
+
+impl Job {
+    /// The first message of the task, which is this one when there is no task yet.
+    pub fn first_message(&self) -> &Arc<Message> {
+        self.task.as_ref().and_then(|task| task.history.first()).unwrap_or(&self.message)
+    }
+
+    /// Whether a client that said what it takes takes this media type. One that did not say takes all.
+    pub fn accepts(&self, media_type: &str) -> bool {
+        self.accepted_output_modes.is_empty()
+            || self.accepted_output_modes.iter().any(|mode| mode == "*/*" || protocol::media::is(mode, media_type))
+    }
+}
+
+/// What an agent says in words: parts of a message, or nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Words(pub Option<Vec<Part>>);
+
+impl From<&str> for Words {
+    fn from(text: &str) -> Self {
+        Self(Some(vec![Part::text(text)]))
+    }
+}
+
+impl From<String> for Words {
+    fn from(text: String) -> Self {
+        Self(Some(vec![Part::text(text)]))
+    }
+}
+
+impl From<Vec<Part>> for Words {
+    fn from(parts: Vec<Part>) -> Self {
+        Self(Some(parts))
+    }
+}
+
+impl From<()> for Words {
+    fn from((): ()) -> Self {
+        Self(None)
+    }
+}

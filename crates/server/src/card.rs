@@ -1,0 +1,115 @@
+//! The card as it is served: with the interfaces of where the caller reaches the agent, signed, and cached.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use protocol::card::AgentInterface;
+use protocol::{AgentCard, media};
+
+use crate::host::whole;
+use crate::setup::Setup;
+
+/// So many bases are remembered; the base comes from the caller's Host header, so there may be many.
+const REMEMBERED: usize = 64;
+
+/// Writes cards.
+pub(crate) struct Cards {
+    card: AgentCard,
+    extended: Option<AgentCard>,
+    signing_key: Option<signature::Key>,
+    rpc_path: String,
+    rest_path: String,
+    since: String,
+    written: Mutex<HashMap<Arc<str>, Written>>,
+}
+
+#[derive(Clone)]
+struct Written {
+    body: Bytes,
+    etag: HeaderValue,
+}
+
+impl Cards {
+    pub fn new(setup: &Setup) -> Self {
+        Self {
+            card: setup.agent.card(),
+            extended: setup.agent.extended_card(),
+            signing_key: setup.signing_key.clone(),
+            rpc_path: setup.rpc_path.clone(),
+            rest_path: setup.rest_path.clone(),
+            since: httpdate::fmt_http_date(SystemTime::now()),
+            written: Mutex::default(),
+        }
+    }
+
+    fn with_interfaces(&self, card: &AgentCard, base_url: &str) -> AgentCard {
+        let interface = |path: &str, binding: &str| AgentInterface {
+            url: format!("{base_url}{path}"),
+            protocol_binding: binding.to_owned(),
+            tenant: None,
+            protocol_version: media::VERSION.to_owned(),
+        };
+        let mut card = card.clone();
+        card.supported_interfaces =
+            vec![interface(&self.rpc_path, "JSONRPC"), interface(&self.rest_path, "HTTP+JSON")];
+        card
+    }
+
+    /// The card that authenticated callers see. It is not signed.
+    pub fn extended(&self, base_url: &str) -> Option<AgentCard> {
+        Some(self.with_interfaces(self.extended.as_ref()?, base_url))
+    }
+
+    fn written(&self, base_url: &Arc<str>) -> Written {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = written.get(base_url) {
+            return known.clone();
+        }
+        let mut card = self.with_interfaces(&self.card, base_url);
+        if let Some(key) = &self.signing_key {
+            match key.sign(&card) {
+                Ok(signature) => card.signatures.push(signature),
+                Err(cause) => tracing::error!(%cause, "the card could not be signed"),
+            }
+        }
+        let body = Bytes::from(serde_json::to_vec(&card).unwrap_or_default());
+        let mut hash = DefaultHasher::new();
+        body.hash(&mut hash);
+        let etag = format!("\"{:016x}\"", hash.finish());
+        let etag = HeaderValue::from_str(&etag).unwrap_or(HeaderValue::from_static("\"card\""));
+        let new = Written { body, etag };
+        if written.len() < REMEMBERED {
+            written.insert(base_url.clone(), new.clone());
+        }
+        new
+    }
+
+    /// Answers a request for the card, 304 when the caller has it.
+    pub fn answer(&self, base_url: &Arc<str>, headers: &HeaderMap) -> Response<Body> {
+        let Written { body, etag } = self.written(base_url);
+        let same = match headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()) {
+            Some(known) => known.split(',').map(str::trim).any(|known| known == "*" || known.as_bytes() == etag.as_bytes()),
+            None => headers.get(header::IF_MODIFIED_SINCE).is_some_and(|value| value.as_bytes() == self.since.as_bytes()),
+        };
+        let mut response = if same {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            whole(StatusCode::OK, media::JSON, body)
+        };
+        let answered = response.headers_mut();
+        answered.insert(header::ETAG, etag);
+        answered.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+        answered.insert(header::VARY, HeaderValue::from_static("host"));
+        if let Ok(since) = HeaderValue::from_str(&self.since) {
+            answered.insert(header::LAST_MODIFIED, since);
+        }
+        response
+    }
+}

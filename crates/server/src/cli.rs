@@ -1,0 +1,253 @@
+//! What all agent binaries share: flags, the health check, logging and signals.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::media;
+use tokio::net::TcpListener;
+
+use crate::agent::Agent;
+use crate::attempt::Dedupe;
+use crate::setup::{Credential, Setup};
+
+/// The flags of an agent binary.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Flags {
+    /// Where to listen, such as 127.0.0.1:41241. Without it: the agent's own port on 127.0.0.1 and ::1.
+    #[arg(long, env = "A2A_LISTEN", value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// A host name, beside localhost, under which clients reach this agent. Repeatable.
+    #[arg(long, env = "A2A_HOST", value_name = "NAME", value_delimiter = ',')]
+    pub host: Vec<String>,
+    /// The base of the card's URLs, whatever clients say.
+    #[arg(long, env = "A2A_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<String>,
+    /// A pause before each event, in milliseconds, so that a person can watch.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub pace: u64,
+    /// Where tasks are kept.
+    #[arg(long, value_name = "STORE", default_value = "memory")]
+    pub store: StoreChoice,
+    /// The bearer token that callers must send.
+    #[arg(long, env = "A2A_TOKEN", value_name = "T", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Which log lines to write, in the language of RUST_LOG.
+    #[arg(long, env = "RUST_LOG", value_name = "FILTER", default_value = "info")]
+    pub log: String,
+    /// Asks the agent that listens here whether it is well, and exits with 0 or 1.
+    #[arg(long)]
+    pub healthcheck: bool,
+    /// How long work may go on after Ctrl-C or SIGTERM, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
+    pub grace: u64,
+    /// How long a blocking send waits, in seconds. Without it: as long as the work takes.
+    #[arg(long, value_name = "SECONDS")]
+    pub blocking_limit: Option<u64>,
+    /// How long one turn of the agent may take, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub turn_limit: u64,
+    /// Which resent messages join their first attempt. Without it: the agent's own rule.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub dedupe: Option<Dedupe>,
+    /// The path of the JSON-RPC binding.
+    #[arg(long, value_name = "PATH", default_value = "/a2a/jsonrpc", value_parser = path)]
+    pub rpc_path: String,
+    /// The path of the HTTP+JSON binding.
+    #[arg(long, value_name = "PATH", default_value = "/a2a/rest", value_parser = path)]
+    pub rest_path: String,
+    /// The largest body taken, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 10 << 20)]
+    pub max_body: usize,
+    /// Webhooks may lead to this machine and to private networks.
+    #[arg(long)]
+    pub allow_local_webhooks: bool,
+}
+
+/// Where tasks are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum StoreChoice {
+    /// In memory, gone with the process.
+    Memory,
+}
+
+fn path(text: &str) -> Result<String, String> {
+    let trimmed = text.trim_end_matches('/');
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/-_.~".contains(letter);
+    if trimmed.starts_with('/') && trimmed.chars().all(plain) {
+        Ok(trimmed.to_owned())
+    } else {
+        Err("a path begins with / and holds letters, digits, -, _, . and ~".to_owned())
+    }
+}
+
+/// What one agent has of its own.
+#[derive(Debug, Clone)]
+pub struct Defaults {
+    /// The port it listens on.
+    pub port: u16,
+    /// The token that callers must send unless a flag names another one.
+    pub token: Option<&'static str>,
+    /// Which resent messages join their first attempt.
+    pub dedupe: Dedupe,
+    /// Signs the card.
+    pub signing_key: Option<signature::Key>,
+    /// One line that says what the agent does, written when it starts.
+    pub notice: String,
+}
+
+/// Runs an agent binary: 0 when it was stopped as asked or is well, 1 when the health check fails, 2 when it could not
+/// run. It says where its card is, in one line on standard output, and ends on Ctrl-C and SIGTERM.
+pub fn run(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> ExitCode {
+    let own = SocketAddr::from((Ipv4Addr::LOCALHOST, defaults.port));
+    if flags.healthcheck {
+        return healthcheck(flags.listen.unwrap_or(own));
+    }
+    logging(&flags.log);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(cause) => return cannot(&format!("the runtime did not start: {cause}")),
+    };
+    runtime.block_on(serve(flags, defaults, agent, own))
+}
+
+async fn serve(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>, own: SocketAddr) -> ExitCode {
+    let listeners = match listen(flags.listen, own).await {
+        Ok(listeners) => listeners,
+        Err((address, cause)) if cause.kind() == io::ErrorKind::AddrInUse => {
+            return cannot(&format!("port {} is taken; --listen ADDR moves it", address.port()));
+        }
+        Err((address, cause)) => return cannot(&format!("cannot listen on {address}: {cause}")),
+    };
+    let signals = match Signals::new() {
+        Ok(signals) => signals,
+        Err(cause) => return cannot(&format!("signals cannot be caught: {cause}")),
+    };
+    let port = listeners[0].local_addr().map_or(own.port(), |address| address.port());
+    let base = flags.public_url.clone().unwrap_or_else(|| format!("http://localhost:{port}"));
+    if flags.listen.is_some_and(|address| address.ip().is_unspecified())
+        && flags.public_url.is_none()
+        && flags.host.is_empty()
+    {
+        tracing::warn!("other machines will read localhost in this agent's card; --host NAME or --public-url URL mends it");
+    }
+    tracing::info!("{}", defaults.notice);
+    println!("{} is ready: {}{}", agent.card().name, base.trim_end_matches('/'), media::CARD_PATH);
+    let served = crate::run(listeners, setup(flags, defaults, agent), signals.any()).await;
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => cannot(&format!("{cause}")),
+    }
+}
+
+fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
+    let mut setup = Setup::new(agent);
+    let token = flags.token.clone().or(defaults.token.map(str::to_owned));
+    setup.credentials =
+        token.into_iter().map(|token| Credential { token, principal: "operator".into() }).collect();
+    setup.signing_key = defaults.signing_key;
+    setup.public_url.clone_from(&flags.public_url);
+    setup.hosts.clone_from(&flags.host);
+    setup.rpc_path.clone_from(&flags.rpc_path);
+    setup.rest_path.clone_from(&flags.rest_path);
+    setup.dedupe = flags.dedupe.unwrap_or(defaults.dedupe);
+    setup.allow_local_webhooks = flags.allow_local_webhooks;
+    setup.limits.blocking = flags.blocking_limit.map(Duration::from_secs);
+    setup.limits.turn = Duration::from_secs(flags.turn_limit);
+    setup.limits.grace = Duration::from_secs(flags.grace);
+    setup.limits.pace = Duration::from_millis(flags.pace);
+    setup.limits.body = flags.max_body;
+    setup
+}
+
+/// Listens where the flag says, else on the agent's own port on 127.0.0.1, and on ::1 where that is there and free.
+async fn listen(flag: Option<SocketAddr>, own: SocketAddr) -> Result<Vec<TcpListener>, (SocketAddr, io::Error)> {
+    let first = flag.unwrap_or(own);
+    let mut listeners = vec![TcpListener::bind(first).await.map_err(|cause| (first, cause))?];
+    if flag.is_none()
+        && let Ok(second) = TcpListener::bind((Ipv6Addr::LOCALHOST, own.port())).await
+    {
+        listeners.push(second);
+    }
+    Ok(listeners)
+}
+
+/// Writes log lines to standard error.
+pub fn logging(filter: &str) {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| "info".into());
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .try_init();
+}
+
+fn cannot(why: &str) -> ExitCode {
+    eprintln!("{why}");
+    ExitCode::from(2)
+}
+
+/// Reads the card of whoever listens at an address.
+fn healthcheck(address: SocketAddr) -> ExitCode {
+    let ask = || -> io::Result<bool> {
+        let ip = match address.ip() {
+            IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(v6) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        let limit = Duration::from_secs(2);
+        let mut stream = std::net::TcpStream::connect_timeout(&(ip, address.port()).into(), limit)?;
+        stream.set_read_timeout(Some(limit))?;
+        write!(stream, "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", media::CARD_PATH)?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(answer.starts_with(b"HTTP/1.1 200"))
+    };
+    match ask() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("{address} does not answer with a card");
+            ExitCode::FAILURE
+        }
+        Err(cause) => {
+            eprintln!("{address}: {cause}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Ctrl-C and SIGTERM.
+pub struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Catches the signals from now on. The error is the system's.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            #[cfg(unix)]
+            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for either. A second Ctrl-C ends the process at once.
+    pub async fn any(mut self) {
+        #[cfg(unix)]
+        let terminate = self.terminate.recv();
+        #[cfg(not(unix))]
+        let terminate = std::future::pending::<Option<()>>();
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate => {}
+        }
+        tokio::spawn(async {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(130);
+            }
+        });
+    }
+}

@@ -1,0 +1,153 @@
+//! The checks at the door, in this order: credential, version, extensions. What is refused here reaches no operation.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::{HeaderMap, header};
+use protocol::{AgentCard, Error, ErrorKind, media};
+use subtle::ConstantTimeEq;
+
+use crate::engine::Caller;
+use crate::setup::{Credential, Setup};
+use crate::store::Principal;
+
+/// Knows who may come in, and under which address they came.
+pub(crate) struct Door {
+    credentials: Vec<Credential>,
+    anonymous: Principal,
+    public_url: Option<Arc<str>>,
+    hosts: Vec<String>,
+    /// `http://localhost:PORT` with the bound port.
+    fallback: Arc<str>,
+    /// The extensions of the card: the URI and whether it is required.
+    extensions: Vec<(String, bool)>,
+    /// The tenants of the card's interfaces.
+    tenants: Vec<String>,
+}
+
+/// The caller has not shown who it is.
+#[derive(Debug)]
+pub(crate) struct Unauthenticated;
+
+impl Door {
+    pub fn new(setup: &Setup, card: &AgentCard, port: u16) -> Self {
+        let extensions = card.capabilities.extensions.iter();
+        Self {
+            credentials: setup.credentials.clone(),
+            anonymous: "anonymous".into(),
+            public_url: setup.public_url.as_deref().map(|url| url.trim_end_matches('/').into()),
+            hosts: setup.hosts.clone(),
+            fallback: format!("http://localhost:{port}").into(),
+            extensions: extensions.map(|extension| (extension.uri.clone(), extension.required)).collect(),
+            tenants: card.supported_interfaces.iter().filter_map(|interface| interface.tenant.clone()).collect(),
+        }
+    }
+
+    /// Whether callers must show a credential.
+    pub fn is_locked(&self) -> bool {
+        !self.credentials.is_empty()
+    }
+
+    /// Who calls.
+    pub fn admit(&self, headers: &HeaderMap) -> Result<Caller, Unauthenticated> {
+        let principal = if self.credentials.is_empty() {
+            self.anonymous.clone()
+        } else {
+            let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+            let token = shown.and_then(|shown| shown.split_once(' '));
+            let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+            let token = token.ok_or(Unauthenticated)?.as_bytes();
+            // All are compared, each in constant time, so that the time taken tells nothing.
+            let known = self.credentials.iter().fold(None, |known, credential| {
+                let same: bool = credential.token.as_bytes().ct_eq(token).into();
+                if same { Some(credential) } else { known }
+            });
+            known.ok_or(Unauthenticated)?.principal.clone()
+        };
+        Ok(Caller { principal, base_url: self.base_url(headers) })
+    }
+
+    /// Where the caller reaches this agent (DECISIONS W12).
+    pub fn base_url(&self, headers: &HeaderMap) -> Arc<str> {
+        if let Some(url) = &self.public_url {
+            return url.clone();
+        }
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        match host.filter(|host| self.is_allowed(host)) {
+            Some(host) if self.fallback.strip_prefix("http://") == Some(host) => self.fallback.clone(),
+            Some(host) => format!("http://{host}").into(),
+            None => self.fallback.clone(),
+        }
+    }
+
+    fn is_allowed(&self, authority: &str) -> bool {
+        let (name, port) = match authority.rsplit_once(':') {
+            Some((name, port)) if !port.contains(']') => (name, Some(port)),
+            _ => (authority, None),
+        };
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            return false;
+        }
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        let loopback = bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        loopback
+            || name.eq_ignore_ascii_case("localhost")
+            || self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether the version asked for is spoken here (DECISIONS W8). A header wins over a query parameter.
+    pub fn check_version(&self, headers: &HeaderMap, query: Option<&str>) -> Result<(), Error> {
+        let header = headers.get(media::VERSION_HEADER).map(|value| value.to_str().unwrap_or_default().trim());
+        let in_query = || {
+            let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+            let version = pairs.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(media::VERSION_HEADER));
+            version.map(|(_, version)| version.into_owned())
+        };
+        let asked = match header {
+            Some(header) => Some(header.to_owned()),
+            None => in_query(),
+        };
+        let asked = asked.filter(|asked| !asked.is_empty());
+        let spoken = |asked: &str| {
+            let patch = asked.strip_prefix(media::VERSION);
+            patch.is_some_and(|patch| {
+                patch.is_empty()
+                    || patch.strip_prefix('.').is_some_and(|number| {
+                        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+                    })
+            })
+        };
+        match asked {
+            Some(asked) if spoken(&asked) => Ok(()),
+            asked => Err(Error::from(ErrorKind::VersionNotSupported)
+                .with("requested", asked.unwrap_or_else(|| "0.3 (no header)".to_owned()))
+                .with("supported", media::VERSION)),
+        }
+    }
+
+    /// The declared extensions that the request activates, as the answer's header names them (DECISIONS W9).
+    pub fn check_extensions(&self, headers: &HeaderMap) -> Result<Option<String>, Error> {
+        if self.extensions.is_empty() {
+            return Ok(None);
+        }
+        let values = headers.get_all(media::EXTENSIONS_HEADER).iter().filter_map(|value| value.to_str().ok());
+        let named: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+        let missing = self.extensions.iter().find(|(uri, required)| *required && !named.contains(&uri.as_str()));
+        if let Some((uri, _)) = missing {
+            return Err(Error::from(ErrorKind::ExtensionSupportRequired).with("extension", uri.clone()));
+        }
+        let active: Vec<&str> =
+            self.extensions.iter().map(|(uri, _)| uri.as_str()).filter(|uri| named.contains(uri)).collect();
+        Ok(Some(active.join(", ")).filter(|active| !active.is_empty()))
+    }
+
+    /// Whether the tenant that a request names is one of the card's (DECISIONS W10).
+    pub fn check_tenant(&self, tenant: Option<&str>) -> Result<(), Error> {
+        match tenant {
+            Some(tenant) if !self.tenants.iter().any(|known| known == tenant) => {
+                Err(Error::invalid("tenant", format!("this agent has no tenant {tenant}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}

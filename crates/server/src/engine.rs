@@ -1,0 +1,541 @@
+//! Decides what each call does. Bindings decode a call and write its answer; everything between happens here.
+//!
+//! A call that may change something runs to its end even if its client goes away: it is polled in the connection at
+//! first, and the first time it has to wait it moves to a task of its own.
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::Poll;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use futures_util::FutureExt;
+use protocol::call::{ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest};
+use protocol::{
+    Clock, ConfigId, ContextId, Error, ErrorKind, Ids, Message, Task, TaskId, TaskPushNotificationConfig, TaskState,
+    Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Agent, Job, Start};
+use crate::attempt::{Attempt, Attempts, Outcome};
+use crate::gate::Gate;
+use crate::hub::{Ends, Reader};
+use crate::push::Pusher;
+use crate::say::{Over, Say, Voice};
+use crate::setup::{Limits, Setup};
+use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot};
+use crate::store::{Page, Place, Principal, Query, Record, Store};
+
+/// Who calls, and how the agent was reached.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// Whose tasks the call sees.
+    pub principal: Principal,
+    /// Where this caller reaches the agent.
+    pub base_url: Arc<str>,
+}
+
+/// The answer to a message.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    Message(Arc<Message>),
+    Task(Arc<Task>),
+    Stream(Reader),
+}
+
+/// An answer together with the attempt that it answers.
+pub(crate) struct Answered {
+    pub sent: Sent,
+    pub attempt: Arc<Attempt>,
+}
+
+/// What is needed to make a task out of a message.
+pub(crate) struct Birth {
+    pub message: Message,
+    pub context_id: ContextId,
+    pub caller: Caller,
+    pub config: Option<TaskPushNotificationConfig>,
+    pub asker: Asker,
+}
+
+/// What the agent's card promises, as far as calls are concerned.
+#[derive(Debug, Clone)]
+pub(crate) struct Promises {
+    pub streaming: bool,
+    pub push: bool,
+    pub extended_card: bool,
+    pub input_modes: Vec<String>,
+}
+
+pub(crate) struct Engine {
+    agent: Arc<dyn Agent>,
+    pub promises: Promises,
+    pub store: Arc<dyn Store>,
+    pub ids: Arc<dyn Ids>,
+    pub clock: Arc<dyn Clock>,
+    pub gate: Option<Arc<Gate>>,
+    pub pusher: Arc<Pusher>,
+    pub attempts: Attempts,
+    pub limits: Limits,
+    live: RwLock<HashMap<TaskId, Arc<Slot>>>,
+    /// Fires when the server shuts down; the stop of every turn is its child.
+    stop: CancellationToken,
+}
+
+/// Runs a piece of work to its end, whoever waits for it: here if it does not have to wait, else in a task of its own.
+/// `None` when it was lost to a panic.
+async fn to_the_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    let mut work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work);
+    match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => tokio::spawn(work).await.ok(),
+    }
+}
+
+impl Engine {
+    pub fn new(setup: &Setup, promises: Promises) -> Arc<Self> {
+        Arc::new(Self {
+            agent: setup.agent.clone(),
+            promises,
+            store: setup.store.clone(),
+            ids: setup.ids.clone(),
+            clock: setup.clock.clone(),
+            gate: setup.gate.clone(),
+            pusher: Arc::new(Pusher::new(setup.dial.clone(), setup.allow_local_webhooks)),
+            attempts: Attempts::new(setup.dedupe),
+            limits: setup.limits.clone(),
+            live: RwLock::default(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    pub fn stop_token(&self) -> CancellationToken {
+        self.stop.child_token()
+    }
+
+    /// An error of the store's, for the client and for the log.
+    pub fn internal(&self, cause: &dyn std::error::Error) -> Error {
+        tracing::error!(%cause, "internal error");
+        ErrorKind::Internal.into()
+    }
+
+    /// The task has ended; its owner is not needed any more.
+    pub fn forget(&self, id: &TaskId) {
+        self.live.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    fn live(&self, id: &TaskId) -> Option<Arc<Slot>> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// The owner of a task that this caller may see.
+    async fn slot(&self, caller: &Caller, id: &TaskId) -> Result<Arc<Slot>, Error> {
+        let not_found = || Error::task_not_found(id);
+        if let Some(slot) = self.live(id) {
+            return if slot.owner == caller.principal { Ok(slot) } else { Err(not_found()) };
+        }
+        let record = self.store.load(id).await.map_err(|cause| self.internal(&cause))?;
+        let record = record.filter(|record| record.owner == caller.principal).ok_or_else(not_found)?;
+        if record.task.status.state.is_terminal() {
+            return Ok(Arc::new(Slot::new(record, Vec::new())));
+        }
+        // A task that waits for somebody, read back after a restart.
+        let configs = self.store.configs(id).await.map_err(|cause| self.internal(&cause))?;
+        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        let slot = live.entry(id.clone()).or_insert_with(|| {
+            let queues = configs.into_iter().map(|config| self.pusher.open(config)).collect();
+            Arc::new(Slot::new(record, queues))
+        });
+        Ok(slot.clone())
+    }
+
+    /// Sends a message. The attempt is to be marked as answered when the answer was written.
+    pub async fn send(
+        self: &Arc<Self>,
+        caller: Caller,
+        request: SendMessageRequest,
+        streaming: bool,
+    ) -> Result<Answered, Error> {
+        let configuration = request.configuration.unwrap_or_default();
+        let mode = match (streaming, configuration.return_immediately) {
+            (true, _) => Mode::Streaming,
+            (false, true) => Mode::Immediate,
+            (false, false) => Mode::Blocking,
+        };
+        for part in &request.message.parts {
+            let media_type = part.media_type();
+            if !self.promises.input_modes.iter().any(|mode| protocol::media::is(media_type, mode)) {
+                return Err(Error::content_type(media_type));
+            }
+        }
+        let config = configuration.task_push_notification_config;
+        if let Some(config) = &config {
+            self.check_config(config, "configuration.taskPushNotificationConfig.")?;
+        }
+        let attempt = Attempt::new(&caller.principal, &request.message);
+        let (answer, answered) = oneshot::channel();
+        if let Some(first) = self.attempts.join(&attempt) {
+            let asker = Asker { mode, answer, attempt: first.clone() };
+            let engine = self.clone();
+            tokio::spawn(async move { engine.follow(first, asker).await });
+            return self.wait(answered, &attempt, &caller).await.map(|sent| Answered { sent, attempt });
+        }
+        let asker = Asker { mode, answer, attempt: attempt.clone() };
+        let accepted_output_modes = configuration.accepted_output_modes.into();
+        let incoming = Incoming { message: request.message, accepted_output_modes, config, asker };
+        let work = self.clone().work(caller.clone(), incoming);
+        let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
+        if poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await.is_pending() {
+            tokio::spawn(work);
+        }
+        let sent = self.wait(answered, &attempt, &caller).await;
+        if let Err(error) = &sent {
+            attempt.becomes(Outcome::Error(error.clone()));
+            self.attempts.answered(&attempt);
+        }
+        sent.map(|sent| Answered { sent, attempt })
+    }
+
+    /// Waits for the answer; with `--blocking-limit`, only so long, and then gives the task as it is.
+    async fn wait(
+        &self,
+        answered: oneshot::Receiver<Result<Sent, Error>>,
+        attempt: &Attempt,
+        caller: &Caller,
+    ) -> Result<Sent, Error> {
+        let lost = |_| Err(ErrorKind::Internal.into());
+        let Some(limit) = self.limits.blocking else { return answered.await.unwrap_or_else(lost) };
+        match tokio::time::timeout(limit, answered).await {
+            Ok(answer) => answer.unwrap_or_else(lost),
+            Err(_) => match attempt.outcome() {
+                Some(Outcome::Turn(slot, _)) if slot.owner == caller.principal => {
+                    Ok(Sent::Task(slot.snapshot().await))
+                }
+                _ => Err(ErrorKind::Internal.into()),
+            },
+        }
+    }
+
+    /// Joins the first attempt to send the same message.
+    async fn follow(&self, first: Arc<Attempt>, asker: Asker) {
+        match first.known().await {
+            Outcome::Message(message) => {
+                let _ = asker.answer.send(Ok(Sent::Message(message)));
+            }
+            Outcome::Turn(slot, turn) => slot.settled(turn, asker).await,
+            Outcome::Error(error) => {
+                let _ = asker.answer.send(Err(error));
+            }
+        }
+    }
+
+    /// All the work that one message starts: its turn, and the turns of what came meanwhile.
+    async fn work(self: Arc<Self>, caller: Caller, incoming: Incoming) {
+        if let Some(id) = incoming.message.task_id.clone() {
+            match self.slot(&caller, &id).await {
+                Ok(slot) => {
+                    if let Some(begun) = slot.take(&self, incoming).await {
+                        self.run(slot, begun).await;
+                    }
+                }
+                Err(error) => {
+                    let _ = incoming.asker.answer.send(Err(error));
+                }
+            }
+            return;
+        }
+        let Incoming { message, accepted_output_modes, config, asker } = incoming;
+        let context_id = message.context_id.clone();
+        let Some(context_id) = context_id.or_else(|| ContextId::new(self.ids.next()).ok()) else { return };
+        let stop = self.stop_token();
+        let job = Job {
+            start: Start::Message,
+            message: Arc::new(message.clone()),
+            task: None,
+            context_id: context_id.clone(),
+            base_url: caller.base_url.clone(),
+            accepted_output_modes,
+            stop: stop.clone(),
+        };
+        let birth = Birth { message, context_id, caller, config, asker };
+        let voice = Arc::new(Voice::new(self.clone(), stop, Some(birth)));
+        let how = self.turn(job, &voice).await;
+        // A turn that said nothing and did not reply leaves a failed task, which is there to be seen.
+        let Ok((slot, running)) = voice.task().await.cloned() else { return };
+        drop(voice);
+        if let Some(begun) = slot.returned(&self, &running, how).await {
+            self.run(slot, begun).await;
+        }
+    }
+
+    /// Runs turns of a task until none is left.
+    async fn run(self: &Arc<Self>, slot: Arc<Slot>, begun: Begun) {
+        let mut next = Some(begun);
+        while let Some(Begun { running, start, message, task, accepted_output_modes }) = next {
+            let Some(context_id) = task.context_id.clone() else { return };
+            let job = Job {
+                start,
+                message,
+                task: Some(task),
+                context_id,
+                base_url: slot.base_url.clone(),
+                accepted_output_modes,
+                stop: running.stop.clone(),
+            };
+            let voice = Arc::new(Voice::of_task(self.clone(), slot.clone(), running.clone()));
+            let how = self.turn(job, &voice).await;
+            drop(voice);
+            next = slot.returned(self, &running, how).await;
+        }
+    }
+
+    /// Runs the agent's own code for one turn.
+    async fn turn(&self, job: Job, voice: &Arc<Voice>) -> Returned {
+        let direct = job.task.is_none() && self.agent.answers_directly(&job.message);
+        let (agent, say) = (self.agent.clone(), Say { voice: voice.clone() });
+        let mut work = Box::pin(AssertUnwindSafe(async move { agent.turn(job, say).await }).catch_unwind());
+        let how = |done: Result<Result<(), _>, _>| match done {
+            Ok(Ok(())) => Returned::Returned,
+            Ok(Err(fault)) => Returned::Fault(fault),
+            Err(_) => Returned::Panic,
+        };
+        if let Poll::Ready(done) = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+            return how(done);
+        }
+        if !direct {
+            // It has to wait: its client gets a task to follow. The work goes on meanwhile, as it may be the one that
+            // makes the task.
+            let mut born = std::pin::pin!(voice.task());
+            let both = poll_fn(|context| match work.as_mut().poll(context) {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending => born.as_mut().poll(context).map(|_| None),
+            });
+            if let Some(done) = both.await {
+                return how(done);
+            }
+        }
+        let too_long = tokio::time::sleep(self.limits.turn);
+        let killed = async {
+            match voice.running() {
+                Some(running) => running.kill.notified().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            done = &mut work => return how(done),
+            () = killed => return Returned::Killed,
+            () = too_long => {}
+        }
+        voice.stop.cancel();
+        let _ = tokio::time::timeout(self.limits.cancel, &mut work).await;
+        Returned::TooLong
+    }
+
+    /// Makes the task of a first turn: drawn, kept, then told to whoever asked.
+    pub async fn make_task(
+        &self,
+        birth: Birth,
+        stop: CancellationToken,
+    ) -> Result<(Arc<Slot>, Arc<Running>), Over> {
+        let Birth { mut message, context_id, caller, config, asker } = birth;
+        let Ok(id) = TaskId::new(self.ids.next()) else { return Err(Over::NotKept) };
+        message.context_id = Some(context_id.clone());
+        message.task_id = Some(id.clone());
+        let task = Task::submitted(id.clone(), context_id, Arc::new(message), self.clock.now());
+        let record = Record { task: Arc::new(task), owner: caller.principal, base_url: caller.base_url };
+        if let Err(cause) = self.store.create(&record).await {
+            let _ = asker.answer.send(Err(self.internal(&cause)));
+            return Err(Over::NotKept);
+        }
+        let slot = Arc::new(Slot::new(record, Vec::new()));
+        self.live.write().unwrap_or_else(PoisonError::into_inner).insert(id, slot.clone());
+        asker.attempt.becomes(Outcome::Turn(slot.clone(), 1));
+        if let Some(config) = config {
+            let mut state = slot.lock().await;
+            if let Err(error) = slot.add_config(self, &mut state, config).await {
+                tracing::warn!(task = %slot.id, %error, "a webhook that came with a message was not taken");
+            }
+        }
+        let running = slot.first_turn(stop, asker).await;
+        Ok((slot, running))
+    }
+
+    pub async fn get(&self, caller: &Caller, id: &TaskId) -> Result<Arc<Task>, Error> {
+        let record = self.store.load(id).await.map_err(|cause| self.internal(&cause))?;
+        let record = record.filter(|record| record.owner == caller.principal);
+        record.map(|record| record.task).ok_or_else(|| Error::task_not_found(id))
+    }
+
+    pub async fn list(&self, caller: &Caller, request: &ListTasksRequest) -> Result<Page, Error> {
+        let after = request.page_token.as_deref().map(Cursor::read).transpose()?;
+        let query = Query {
+            owner: caller.principal.clone(),
+            context_id: request.context_id.clone(),
+            status: request.status.filter(|state| *state != TaskState::Unspecified),
+            since: request.status_timestamp_after,
+            after,
+            limit: request.page_size.and_then(|size| usize::try_from(size).ok()).unwrap_or(50),
+        };
+        self.store.list(&query).await.map_err(|cause| self.internal(&cause))
+    }
+
+    pub async fn cancel(self: &Arc<Self>, caller: &Caller, id: &TaskId) -> Result<Arc<Task>, Error> {
+        let slot = self.slot(caller, id).await?;
+        let engine = self.clone();
+        let canceled = to_the_end(async move { slot.cancel(&engine).await }).await;
+        canceled.unwrap_or_else(|| Err(ErrorKind::Internal.into()))
+    }
+
+    /// Follows a task. With the number of an event that the reader has seen, only what came after it, if it is held.
+    pub async fn subscribe(
+        &self,
+        caller: &Caller,
+        request: &SubscribeToTaskRequest,
+        seen: Option<u64>,
+    ) -> Result<Reader, Error> {
+        let slot = self.slot(caller, &request.id).await?;
+        let state = slot.lock().await;
+        if state.task.status.state.is_terminal() {
+            return Err(Error::unsupported_in(&slot.id, state.task.status.state));
+        }
+        let mut reader = Reader::attach(&slot.log, state.task.clone(), Ends::WithTask);
+        drop(state);
+        if let Some(seen) = seen {
+            reader.resume_after(seen);
+        }
+        Ok(reader)
+    }
+
+    fn check_config(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<(), Error> {
+        if !self.promises.push {
+            return Err(ErrorKind::PushNotificationNotSupported.into());
+        }
+        self.pusher.check(config, field)
+    }
+
+    fn push_is_supported(&self) -> Result<(), Error> {
+        if self.promises.push { Ok(()) } else { Err(ErrorKind::PushNotificationNotSupported.into()) }
+    }
+
+    pub async fn create_config(
+        self: &Arc<Self>,
+        caller: &Caller,
+        config: TaskPushNotificationConfig,
+    ) -> Result<TaskPushNotificationConfig, Error> {
+        self.push_is_supported()?;
+        let Some(id) = config.task_id.clone() else { return Err(Error::invalid("taskId", "taskId is required")) };
+        let slot = self.slot(caller, &id).await?;
+        self.check_config(&config, "")?;
+        let engine = self.clone();
+        let kept = to_the_end(async move {
+            let mut state = slot.lock().await;
+            slot.add_config(&engine, &mut state, config).await
+        });
+        kept.await.unwrap_or_else(|| Err(ErrorKind::Internal.into()))
+    }
+
+    pub async fn get_config(
+        &self,
+        caller: &Caller,
+        task: &TaskId,
+        id: &ConfigId,
+    ) -> Result<TaskPushNotificationConfig, Error> {
+        let configs = self.list_configs(caller, task).await?;
+        let found = configs.into_iter().find(|config| config.id.as_ref() == Some(id));
+        found.ok_or_else(|| Error::task_not_found(task))
+    }
+
+    pub async fn list_configs(&self, caller: &Caller, task: &TaskId) -> Result<Vec<TaskPushNotificationConfig>, Error> {
+        self.push_is_supported()?;
+        self.get(caller, task).await?;
+        self.store.configs(task).await.map_err(|cause| self.internal(&cause))
+    }
+
+    pub async fn delete_config(&self, caller: &Caller, task: &TaskId, id: &ConfigId) -> Result<(), Error> {
+        self.push_is_supported()?;
+        let slot = self.slot(caller, task).await?;
+        self.store.delete_config(task, id).await.map_err(|cause| self.internal(&cause))?;
+        slot.drop_config(id).await;
+        Ok(())
+    }
+
+    /// Starts the turn of an approval, a refusal or an expiry. False when the task waits for none.
+    pub async fn approve(self: &Arc<Self>, id: &TaskId, start: Start) -> Result<bool, Error> {
+        let slot = match self.live(id) {
+            Some(slot) => slot,
+            None => {
+                let record = self.store.load(id).await.map_err(|cause| self.internal(&cause))?;
+                let Some(record) = record else { return Ok(false) };
+                let caller = Caller { principal: record.owner.clone(), base_url: record.base_url.clone() };
+                self.slot(&caller, id).await?
+            }
+        };
+        let Some(begun) = slot.approve(self, start).await else { return Ok(false) };
+        if let Some(begun) = begun {
+            let engine = self.clone();
+            tokio::spawn(async move { engine.run(slot, begun).await });
+        }
+        Ok(true)
+    }
+
+    /// The live tasks that wait for an approval, oldest first.
+    pub async fn waiting_for_approval(&self) -> Vec<Arc<Task>> {
+        let slots: Vec<_> = self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let mut waiting = Vec::new();
+        for slot in slots {
+            let task = slot.snapshot().await;
+            if task.status.state == TaskState::AuthRequired {
+                waiting.push(task);
+            }
+        }
+        waiting.sort_by(|a, b| (a.status.timestamp, &a.id).cmp(&(b.status.timestamp, &b.id)));
+        waiting
+    }
+
+    /// Tells all work to stop and waits for it, at most as long as the grace; then ends all streams.
+    pub async fn shut_down(&self, grace: Duration) {
+        self.stop.cancel();
+        let slots: Vec<_> = self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let stopped = async {
+            for slot in &slots {
+                let running = slot.lock().await.running.clone();
+                if let Some(running) = running {
+                    running.ended().await;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(grace, stopped).await;
+        slots.iter().for_each(|slot| slot.log.cut());
+    }
+}
+
+/// Where a page of tasks begins, as clients carry it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Cursor {
+    ts: Timestamp,
+    id: TaskId,
+}
+
+impl Cursor {
+    fn read(token: &str) -> Result<Place, Error> {
+        let json = BASE64_URL_SAFE_NO_PAD.decode(token).ok();
+        let cursor = json.and_then(|json| serde_json::from_slice::<Self>(&json).ok());
+        let cursor = cursor.ok_or_else(|| Error::invalid("pageToken", "pageToken is not one of this agent's"))?;
+        Ok(Place { time: cursor.ts, id: cursor.id })
+    }
+
+    /// The token that follows the last task of a page; empty when nothing follows.
+    pub fn after(page: &Page) -> String {
+        let last = page.tasks.last().filter(|_| page.more);
+        let cursor = last.and_then(|task| Some(Self { ts: task.status.timestamp?, id: task.id.clone() }));
+        let json = cursor.and_then(|cursor| serde_json::to_vec(&cursor).ok());
+        json.map(|json| BASE64_URL_SAFE_NO_PAD.encode(json)).unwrap_or_default()
+    }
+}

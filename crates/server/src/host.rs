@@ -1,0 +1,397 @@
+//! What all bindings share: the engine, the door, the cards, and how answers are written.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body::{Frame, SizeHint};
+use protocol::call::{
+    Call, ListTaskPushNotificationConfigsResponse, ListTasksPage, SendMessageResponse, TaskPushNotificationConfigRequest,
+};
+use protocol::error::HttpError;
+use protocol::rpc::{self, Id};
+use protocol::{Error, ErrorKind, StreamResponse, Task, media, sse};
+use serde::Serialize;
+use tokio::time::Sleep;
+
+use crate::attempt::Attempt;
+use crate::card::Cards;
+use crate::door::Door;
+use crate::engine::{Answered, Caller, Cursor, Engine, Sent};
+use crate::hub::{Heard, Reader};
+
+/// One agent as it is served.
+pub(crate) struct Host {
+    pub engine: Arc<Engine>,
+    pub door: Door,
+    pub cards: Cards,
+    /// The name in the `WWW-Authenticate` header.
+    pub realm: String,
+    pub body_limit: usize,
+    pub keep_alive: Duration,
+    pub rest_path: String,
+}
+
+/// How a binding wraps what it answers.
+#[derive(Debug, Clone)]
+pub(crate) enum Envelope {
+    /// JSON-RPC, with the request's id.
+    Rpc(Id<'static>),
+    /// HTTP+JSON, with the content type of the answer.
+    Bare(&'static str),
+}
+
+impl Envelope {
+    fn content_type(&self) -> &'static str {
+        match self {
+            Self::Rpc(_) => media::JSON,
+            Self::Bare(content_type) => content_type,
+        }
+    }
+
+    /// An answer that holds a result.
+    fn result(&self, result: &impl Serialize) -> Response<Body> {
+        let body = match self {
+            Self::Rpc(id) => rpc::result(id, result),
+            Self::Bare(_) => serde_json::to_vec(result).map(Bytes::from),
+        };
+        match body {
+            Ok(body) => whole(StatusCode::OK, self.content_type(), body),
+            Err(cause) => {
+                tracing::error!(%cause, "an answer could not be written");
+                self.error(&ErrorKind::Internal.into())
+            }
+        }
+    }
+
+    /// An answer that holds an error.
+    pub fn error(&self, error: &Error) -> Response<Body> {
+        match self {
+            Self::Rpc(id) => whole(StatusCode::OK, media::JSON, rpc::error(id, error)),
+            Self::Bare(content_type) => {
+                let status = StatusCode::from_u16(error.kind().http_status());
+                let body = serde_json::to_vec(&HttpError(error)).unwrap_or_default();
+                whole(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), content_type, body.into())
+            }
+        }
+    }
+
+    /// Writes one frame of a stream.
+    fn frame(&self, buffer: &mut Vec<u8>, number: Option<u64>, json: &[u8], is_error: bool) {
+        sse::open(buffer, number);
+        match self {
+            Self::Rpc(id) => {
+                rpc::open(buffer, id, if is_error { "error" } else { "result" });
+                buffer.extend_from_slice(json);
+                buffer.push(b'}');
+            }
+            Self::Bare(_) => buffer.extend_from_slice(json),
+        }
+        buffer.extend_from_slice(b"\n\n");
+    }
+
+    fn error_frame(&self, buffer: &mut Vec<u8>, error: &Error) {
+        let json = match self {
+            Self::Rpc(_) => serde_json::to_vec(error),
+            Self::Bare(_) => serde_json::to_vec(&HttpError(error)),
+        };
+        self.frame(buffer, None, &json.unwrap_or_default(), true);
+    }
+}
+
+/// An answer whose body is there.
+pub(crate) fn whole(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// An answer outside the protocol's table, in the same form.
+pub(crate) fn plain_error(status: StatusCode, word: &str, message: &str) -> Response<Body> {
+    let body = serde_json::json!({"error": {"code": status.as_u16(), "status": word, "message": message}});
+    whole(status, media::JSON, body.to_string().into())
+}
+
+fn history_length(wanted: Option<i32>) -> Option<u32> {
+    wanted.and_then(|length| u32::try_from(length).ok())
+}
+
+impl Host {
+    /// The answer to a caller who has not shown who it is.
+    pub fn unauthenticated(&self) -> Response<Body> {
+        let message = "Send Authorization: Bearer <token>";
+        let mut response = plain_error(StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", message);
+        let challenge = HeaderValue::from_str(&format!("Bearer realm=\"{}\"", self.realm));
+        if let Ok(challenge) = challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+
+    /// Reads a body of at most the limit.
+    pub async fn read(&self, body: Body) -> Result<Bytes, Response<Body>> {
+        let too_large = || {
+            let message = format!("The body is larger than {} bytes", self.body_limit);
+            plain_error(StatusCode::PAYLOAD_TOO_LARGE, "INVALID_ARGUMENT", &message)
+        };
+        if http_body::Body::size_hint(&body).lower() > self.body_limit as u64 {
+            return Err(too_large());
+        }
+        axum::body::to_bytes(body, self.body_limit).await.map_err(|cause| {
+            let limit = std::error::Error::source(&cause).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
+            if limit {
+                too_large()
+            } else {
+                plain_error(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", "The body did not arrive whole")
+            }
+        })
+    }
+
+    /// Does what a call asks and writes the answer: the one place where operations meet the engine.
+    pub async fn answer(&self, caller: Caller, call: Call, headers: &HeaderMap, envelope: Envelope) -> Response<Body> {
+        match self.carry_out(caller, call, headers, &envelope).await {
+            Ok(response) => response,
+            Err(error) => envelope.error(&error),
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        caller: Caller,
+        call: Call,
+        headers: &HeaderMap,
+        envelope: &Envelope,
+    ) -> Result<Response<Body>, Error> {
+        let engine = &self.engine;
+        self.door.check_tenant(call.tenant())?;
+        if call.method().streams() && !engine.promises.streaming {
+            return Err(ErrorKind::UnsupportedOperation.into());
+        }
+        Ok(match call {
+            Call::SendMessage(request) => {
+                let history = history(&request);
+                let answered = engine.send(caller, request, false).await?;
+                self.sent(answered, false, history, envelope)
+            }
+            Call::SendStreamingMessage(request) => {
+                let history = history(&request);
+                let answered = engine.send(caller, request, true).await?;
+                self.sent(answered, true, history, envelope)
+            }
+            Call::GetTask(request) => {
+                let task = engine.get(&caller, &request.id).await?;
+                envelope.result(&task.view(history_length(request.history_length), true))
+            }
+            Call::ListTasks(request) => {
+                let page = engine.list(&caller, &request).await?;
+                let artifacts = request.include_artifacts.unwrap_or_default();
+                let history = history_length(request.history_length);
+                envelope.result(&ListTasksPage {
+                    tasks: page.tasks.iter().map(|task| task.view(history, artifacts)).collect(),
+                    next_page_token: &Cursor::after(&page),
+                    page_size: request.page_size.and_then(|size| u32::try_from(size).ok()).unwrap_or(50),
+                    total_size: page.total,
+                })
+            }
+            Call::CancelTask(request) => envelope.result(&*engine.cancel(&caller, &request.id).await?),
+            Call::SubscribeToTask(request) => {
+                let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
+                let reader = engine.subscribe(&caller, &request, seen).await?;
+                self.stream(reader, None, None, envelope)
+            }
+            Call::CreateTaskPushNotificationConfig(config) => {
+                envelope.result(&engine.create_config(&caller, config).await?)
+            }
+            Call::GetTaskPushNotificationConfig(TaskPushNotificationConfigRequest { task_id, id, .. }) => {
+                envelope.result(&engine.get_config(&caller, &task_id, &id).await?)
+            }
+            Call::ListTaskPushNotificationConfigs(request) => {
+                let configs = engine.list_configs(&caller, &request.task_id).await?;
+                envelope.result(&ListTaskPushNotificationConfigsResponse { configs, next_page_token: None })
+            }
+            Call::DeleteTaskPushNotificationConfig(TaskPushNotificationConfigRequest { task_id, id, .. }) => {
+                engine.delete_config(&caller, &task_id, &id).await?;
+                envelope.result(&serde_json::Map::new())
+            }
+            Call::GetExtendedAgentCard(_) => {
+                if !engine.promises.extended_card {
+                    return Err(ErrorKind::UnsupportedOperation.into());
+                }
+                if !self.door.is_locked() {
+                    return Ok(self.unauthenticated());
+                }
+                let card = self.cards.extended(&caller.base_url);
+                envelope.result(&card.ok_or(ErrorKind::ExtendedAgentCardNotConfigured)?)
+            }
+        })
+    }
+
+    fn sent(&self, answered: Answered, streaming: bool, history: Option<u32>, envelope: &Envelope) -> Response<Body> {
+        let Answered { sent, attempt } = answered;
+        if streaming {
+            return match sent {
+                Sent::Stream(reader) => self.stream(reader, history, Some(attempt), envelope),
+                Sent::Message(message) => self.one_frame(&StreamResponse::Message(message), attempt, envelope),
+                Sent::Task(task) => self.one_frame(&First { task: &task, history }, attempt, envelope),
+            };
+        }
+        let response = match sent {
+            Sent::Message(message) => envelope.result(&SendMessageResponse::Message(message)),
+            Sent::Task(task) => envelope.result(&First { task: &task, history }),
+            Sent::Stream(_) => envelope.error(&ErrorKind::Internal.into()),
+        };
+        self.marking(response, attempt)
+    }
+
+    /// The same answer; once its body is taken to be written, the attempt is answered.
+    fn marking(&self, response: Response<Body>, attempt: Arc<Attempt>) -> Response<Body> {
+        let engine = self.engine.clone();
+        response.map(|body| Body::new(Marking { body, mark: Some((engine, attempt)) }))
+    }
+
+    fn one_frame(&self, result: &impl Serialize, attempt: Arc<Attempt>, envelope: &Envelope) -> Response<Body> {
+        let mut buffer = Vec::with_capacity(512);
+        let json = serde_json::to_vec(result).unwrap_or_default();
+        envelope.frame(&mut buffer, None, &json, false);
+        self.marking(event_stream(Body::from(buffer)), attempt)
+    }
+
+    fn stream(
+        &self,
+        reader: Reader,
+        history: Option<u32>,
+        attempt: Option<Arc<Attempt>>,
+        envelope: &Envelope,
+    ) -> Response<Body> {
+        let mark = attempt.map(|attempt| (self.engine.clone(), attempt));
+        let events =
+            Events { reader, history, envelope: envelope.clone(), period: self.keep_alive, quiet: None, mark };
+        event_stream(Body::new(events))
+    }
+}
+
+fn history(request: &protocol::call::SendMessageRequest) -> Option<u32> {
+    history_length(request.configuration.as_ref().and_then(|configuration| configuration.history_length))
+}
+
+/// `{"task": …}`, trimmed.
+struct First<'a> {
+    task: &'a Task,
+    history: Option<u32>,
+}
+
+impl Serialize for First<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([("task", self.task.view(self.history, true))])
+    }
+}
+
+fn event_stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media::EVENT_STREAM));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // nginx would hold events back otherwise.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+type Mark = Option<(Arc<Engine>, Arc<Attempt>)>;
+
+fn mark(mark: &mut Mark) {
+    if let Some((engine, attempt)) = mark.take() {
+        engine.attempts.answered(&attempt);
+    }
+}
+
+/// A body that says when it is taken to be written.
+struct Marking {
+    body: Body,
+    mark: Mark,
+}
+
+impl http_body::Body for Marking {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        mark(&mut self.mark);
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// How many bytes of ready events go out in one piece.
+const PIECE: usize = 64 << 10;
+
+/// A stream of events as a body. Events that are ready together leave together.
+struct Events {
+    reader: Reader,
+    history: Option<u32>,
+    envelope: Envelope,
+    period: Duration,
+    quiet: Option<Pin<Box<Sleep>>>,
+    mark: Mark,
+}
+
+impl Events {
+    fn write(&self, buffer: &mut Vec<u8>, heard: Heard) {
+        match heard {
+            Heard::Task(task) => {
+                let json = serde_json::to_vec(&First { task: &task, history: self.history }).unwrap_or_default();
+                self.envelope.frame(buffer, Some(self.reader.number()), &json, false);
+            }
+            Heard::Event(event) => self.envelope.frame(buffer, Some(event.number), event.json(), false),
+            Heard::FellBehind => self.envelope.error_frame(buffer, &ErrorKind::Internal.into()),
+        }
+    }
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        mark(&mut this.mark);
+        let mut buffer = Vec::new();
+        while buffer.len() < PIECE {
+            match this.reader.poll_next(context) {
+                Poll::Ready(Some(heard)) => this.write(&mut buffer, heard),
+                Poll::Ready(None) if buffer.is_empty() => return Poll::Ready(None),
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        if buffer.is_empty() {
+            let period = this.period;
+            let quiet = this.quiet.get_or_insert_with(|| Box::pin(tokio::time::sleep(period)));
+            if quiet.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            quiet.as_mut().reset(tokio::time::Instant::now() + period);
+            // Registers the new time.
+            let _ = quiet.as_mut().poll(context);
+            buffer.extend_from_slice(sse::KEEP_ALIVE);
+        }
+        Poll::Ready(Some(Ok(Frame::data(buffer.into()))))
+    }
+}

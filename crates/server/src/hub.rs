@@ -1,0 +1,210 @@
+//! Who hears of a task's events.
+//!
+//! Each live task has one [`Log`]. The task's owner writes; readers follow at their own pace and never cost the writer
+//! more than a wake. An event becomes bytes once, when the first reader or webhook needs it. The log ends with the
+//! task; a reader that still holds it reads to the end.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use protocol::{StreamResponse, Task, TaskState};
+
+/// How many events a log holds for readers who are behind or come back.
+const HELD: usize = 1024;
+
+/// Something that happened to a task, as streams and webhooks show it.
+#[derive(Debug)]
+pub struct Event {
+    /// Its number within the task, from 1. The `id:` of its frame.
+    pub number: u64,
+    /// The turn it belongs to, from 1.
+    pub turn: u32,
+    /// The state it sets, if it is a status update.
+    pub state: Option<TaskState>,
+    response: StreamResponse,
+    json: OnceLock<Bytes>,
+}
+
+impl Event {
+    /// The event as compact JSON, written once.
+    pub fn json(&self) -> &Bytes {
+        self.json.get_or_init(|| serde_json::to_vec(&self.response).unwrap_or_default().into())
+    }
+}
+
+/// The events of one task.
+#[derive(Debug, Default)]
+pub struct Log(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    events: VecDeque<Arc<Event>>,
+    /// The number of the newest event.
+    last: u64,
+    /// Nothing more will come.
+    closed: bool,
+    /// The server shuts down, or may not tell what comes next.
+    cut: bool,
+    /// Readers whose response has not left yet. What is said meanwhile never counts as falling behind.
+    waiting_to_start: usize,
+    wakers: Vec<(u64, Waker)>,
+    readers: u64,
+}
+
+impl Log {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells an event. Only the task's owner calls this, after the event was kept.
+    pub fn tell(&self, turn: u32, response: StreamResponse) -> Arc<Event> {
+        let state = match &response {
+            StreamResponse::StatusUpdate(update) => Some(update.status.state),
+            _ => None,
+        };
+        let mut inner = self.inner();
+        inner.last += 1;
+        let event = Arc::new(Event { number: inner.last, turn, state, response, json: OnceLock::new() });
+        inner.events.push_back(event.clone());
+        if inner.waiting_to_start == 0 {
+            while inner.events.len() > HELD {
+                inner.events.pop_front();
+            }
+        }
+        inner.closed |= state.is_some_and(TaskState::is_terminal);
+        let wakers = std::mem::take(&mut inner.wakers);
+        drop(inner);
+        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+        event
+    }
+
+    /// Ends every reader without a terminal event: the server shuts down.
+    pub fn cut(&self) {
+        let mut inner = self.inner();
+        inner.cut = true;
+        let wakers = std::mem::take(&mut inner.wakers);
+        drop(inner);
+        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+}
+
+/// When a stream closes (DECISIONS O5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// The stream of a send: with its own turn, at a terminal state or INPUT_REQUIRED. AUTH_REQUIRED keeps it open.
+    WithTurn(u32),
+    /// A subscription: with the task.
+    WithTask,
+}
+
+impl Ends {
+    /// Whether a stream of this kind closes after an event.
+    pub fn at(self, turn: u32, state: TaskState) -> bool {
+        match self {
+            _ if state.is_terminal() => true,
+            Self::WithTurn(own) => turn >= own && state == TaskState::InputRequired,
+            Self::WithTask => false,
+        }
+    }
+}
+
+/// What a reader hears.
+#[derive(Debug, Clone)]
+pub enum Heard {
+    /// The task as it was when the reader came: the first frame.
+    Task(Arc<Task>),
+    /// An event.
+    Event(Arc<Event>),
+    /// The reader was too slow; events are missing. It must come back for a snapshot.
+    FellBehind,
+}
+
+/// Follows one task.
+#[derive(Debug)]
+pub struct Reader {
+    log: Arc<Log>,
+    name: u64,
+    /// The number of the last event heard.
+    at: u64,
+    ends: Ends,
+    first: Option<Arc<Task>>,
+    started: bool,
+    over: bool,
+}
+
+impl Reader {
+    /// Attaches to a log. The caller holds the task's lock, so that nothing is lost or heard twice between the
+    /// snapshot and the first event.
+    pub fn attach(log: &Arc<Log>, snapshot: Arc<Task>, ends: Ends) -> Self {
+        let mut inner = log.inner();
+        inner.readers += 1;
+        inner.waiting_to_start += 1;
+        let (name, at) = (inner.readers, inner.last);
+        drop(inner);
+        Self { log: log.clone(), name, at, ends, first: Some(snapshot), started: false, over: false }
+    }
+
+    /// Goes on after an event that the reader has seen, instead of with a snapshot. False when events after it are no
+    /// longer held; the snapshot then comes first.
+    pub fn resume_after(&mut self, number: u64) -> bool {
+        let inner = self.log.inner();
+        let oldest = inner.events.front().map_or(inner.last + 1, |event| event.number);
+        let held = number <= inner.last && number + 1 >= oldest;
+        if held {
+            self.at = number;
+            self.first = None;
+        }
+        held
+    }
+
+    /// The number of the last event heard, or of the last one before the snapshot.
+    pub fn number(&self) -> u64 {
+        self.at
+    }
+
+    /// What comes next; `None` after the end.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Heard>> {
+        if self.over {
+            return Poll::Ready(None);
+        }
+        let mut inner = self.log.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut self.started, true) {
+            inner.waiting_to_start -= 1;
+        }
+        if let Some(task) = self.first.take() {
+            return Poll::Ready(Some(Heard::Task(task)));
+        }
+        if self.at < inner.last {
+            let oldest = inner.events.front().map_or(inner.last + 1, |event| event.number);
+            let next = (self.at + 1).checked_sub(oldest).and_then(|place| inner.events.get(place as usize)).cloned();
+            let Some(event) = next else {
+                self.over = true;
+                return Poll::Ready(Some(Heard::FellBehind));
+            };
+            self.at = event.number;
+            self.over = event.state.is_some_and(|state| self.ends.at(event.turn, state));
+            return Poll::Ready(Some(Heard::Event(event)));
+        }
+        if inner.closed || inner.cut {
+            self.over = true;
+            return Poll::Ready(None);
+        }
+        match inner.wakers.iter_mut().find(|(name, _)| *name == self.name) {
+            Some((_, waker)) => waker.clone_from(context.waker()),
+            None => inner.wakers.push((self.name, context.waker().clone())),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut inner = self.log.inner();
+        if !self.started {
+            inner.waiting_to_start -= 1;
+        }
+        inner.wakers.retain(|(name, _)| *name != self.name);
+    }
+}

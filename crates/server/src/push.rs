@@ -1,0 +1,237 @@
+//! Webhooks (specification 4.3, DECISIONS O15): one ordered queue for each config, out of the task's path.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use protocol::{ConfigId, Dial, Error, TaskPushNotificationConfig, media};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, StatusCode, Url, header};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::hub::Event;
+
+/// How often one event is tried before its config is given up.
+const TRIES: u32 = 8;
+/// How long one try may take.
+const TRY_LIMIT: Duration = Duration::from_secs(15);
+/// The pause after the first failure; it doubles with each further one, with jitter.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Sends events to webhooks.
+#[derive(Debug)]
+pub(crate) struct Pusher {
+    dial: Dial,
+    allow_local: bool,
+    client: OnceLock<Client>,
+}
+
+/// The queue of one config. Dropping it lets what is in it still be sent.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    id: Option<ConfigId>,
+    events: mpsc::UnboundedSender<Arc<Event>>,
+    discard: CancellationToken,
+}
+
+impl Queue {
+    pub fn id(&self) -> Option<&ConfigId> {
+        self.id.as_ref()
+    }
+
+    pub fn add(&self, event: &Arc<Event>) {
+        // A queue whose sender has given up takes nothing more; that was logged when it happened.
+        let _ = self.events.send(event.clone());
+    }
+
+    /// What is still queued is not sent.
+    pub fn discard(&self) {
+        self.discard.cancel();
+    }
+}
+
+/// Whether an address is one of this machine's or of a private network.
+fn is_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [first, second, ..] = v4.octets();
+            v4.is_loopback()
+                || v4.is_private()
+                || v4.is_link_local()
+                || v4.is_unspecified()
+                || v4.is_broadcast()
+                || v4.is_multicast()
+                || (first == 100 && (64..128).contains(&second))
+        }
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => is_local(v4.into()),
+            None => {
+                v6.is_loopback()
+                    || v6.is_unspecified()
+                    || v6.is_multicast()
+                    || v6.is_unique_local()
+                    || v6.is_unicast_link_local()
+            }
+        },
+    }
+}
+
+/// Resolves names, refusing what leads into this machine or a private network.
+struct Guarded {
+    allow_local: bool,
+}
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_local = self.allow_local;
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> = found.filter(|found| allow_local || !is_local(found.ip())).collect();
+            if allowed.is_empty() {
+                return Err("the name leads to no public address".into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// What to do after a try.
+enum Tried {
+    Delivered,
+    Again(String),
+    Final(String),
+}
+
+impl Pusher {
+    pub fn new(dial: Dial, allow_local: bool) -> Self {
+        Self { dial, allow_local, client: OnceLock::new() }
+    }
+
+    /// Whether a config may be taken: its URL by syntax and literal address only, names are resolved when sending.
+    pub fn check(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<(), Error> {
+        let refuse = |description: &str| Err(Error::invalid(format!("{field}url"), description));
+        let Ok(url) = config.url.parse::<Url>() else { return refuse("url must be an absolute URL") };
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return refuse("url must be an http or https URL");
+        }
+        if !self.allow_local && names_local(&url) {
+            return refuse("url must not lead to this machine or a private network");
+        }
+        Ok(())
+    }
+
+    /// Opens the queue of a config.
+    pub fn open(self: &Arc<Self>, config: TaskPushNotificationConfig) -> Queue {
+        let (events, queued) = mpsc::unbounded_channel();
+        let discard = CancellationToken::new();
+        let queue = Queue { id: config.id.clone(), events, discard: discard.clone() };
+        let pusher = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = pusher.drain(config, queued) => {}
+                () = discard.cancelled() => {}
+            }
+        });
+        queue
+    }
+
+    async fn drain(&self, config: TaskPushNotificationConfig, mut queued: mpsc::UnboundedReceiver<Arc<Event>>) {
+        while let Some(event) = queued.recv().await {
+            if let Err(why) = self.deliver(&config, &event).await {
+                tracing::warn!(config = ?config.id, url = %config.url, "webhook given up: {why}");
+                return;
+            }
+        }
+    }
+
+    async fn deliver(&self, config: &TaskPushNotificationConfig, event: &Event) -> Result<(), String> {
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1..=TRIES {
+            match self.post(config, event).await {
+                Tried::Delivered => return Ok(()),
+                Tried::Final(why) => return Err(why),
+                Tried::Again(why) if attempt == TRIES => return Err(format!("{why}, {TRIES} times")),
+                Tried::Again(why) => {
+                    tracing::debug!(config = ?config.id, attempt, "webhook will be tried again: {why}");
+                    tokio::time::sleep(pause.mul_f64(0.5 + rand::random::<f64>() / 2.0)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn post(&self, config: &TaskPushNotificationConfig, event: &Event) -> Tried {
+        let Ok(mut url) = config.url.parse::<Url>() else { return Tried::Final("the URL is none".to_owned()) };
+        let origin = match (url.host_str(), url.port_or_known_default()) {
+            (Some(host), Some(port)) => format!("{host}:{port}"),
+            _ => return Tried::Final("the URL names no host".to_owned()),
+        };
+        if !self.allow_local && names_local(&url) {
+            return Tried::Final("the URL leads to this machine or a private network".to_owned());
+        }
+        let mut host = None;
+        if let Some(socket) = self.dial.get(&origin) {
+            host = Some(origin);
+            let moved = url.set_ip_host(socket.ip()).and_then(|()| url.set_port(Some(socket.port())));
+            if moved.is_err() {
+                return Tried::Final("the URL cannot be dialled".to_owned());
+            }
+        }
+        let mut request =
+            self.client().post(url).header(header::CONTENT_TYPE, media::A2A_JSON).body(event.json().clone());
+        if let Some(authentication) = &config.authentication
+            && let Some(credentials) = &authentication.credentials
+        {
+            request = request.header(header::AUTHORIZATION, format!("{} {credentials}", authentication.scheme));
+        }
+        if let Some(token) = &config.token {
+            request = request.header(media::TOKEN_HEADER, token).header(media::TOKEN_HEADER_SHORT, token);
+        }
+        if let Some(host) = host {
+            request = request.header(header::HOST, host);
+        }
+        match request.send().await {
+            Ok(answer) if answer.status().is_success() => Tried::Delivered,
+            Ok(answer) => {
+                let status = answer.status();
+                let again = status.is_server_error()
+                    || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+                let why = format!("the receiver answered {status}");
+                if again { Tried::Again(why) } else { Tried::Final(why) }
+            }
+            // reqwest's error may hold the URL, never the credentials.
+            Err(cause) => Tried::Again(format!("{cause}")),
+        }
+    }
+
+    fn client(&self) -> &Client {
+        self.client.get_or_init(|| {
+            // Fails when a provider is there already, which is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            Client::builder()
+                .dns_resolver(Arc::new(Guarded { allow_local: self.allow_local }))
+                .redirect(reqwest::redirect::Policy::none())
+                .no_proxy()
+                .timeout(TRY_LIMIT)
+                .build()
+                .unwrap_or_default()
+        })
+    }
+}
+
+/// Whether the URL's host is a literal local address, or a name that always means this machine.
+fn names_local(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return true };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(address) => is_local(address),
+        Err(_) => {
+            let name = bare.trim_end_matches('.').to_ascii_lowercase();
+            name == "localhost" || name.ends_with(".localhost")
+        }
+    }
+}

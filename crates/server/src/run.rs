@@ -1,0 +1,135 @@
+//! Serves an agent on its listeners until it is told to stop.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::routing::{any, get, post};
+use http::{HeaderMap, Request};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use protocol::{ErrorKind, media};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::card::Cards;
+use crate::door::Door;
+use crate::engine::{Engine, Promises};
+use crate::host::{Envelope, Host};
+use crate::setup::Setup;
+use crate::{approvals, jsonrpc, rest};
+
+/// How long a client may take to send the head of a request.
+const HEAD_LIMIT: Duration = Duration::from_secs(30);
+/// How long connections may take to close after the work has stopped.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Serves until `shutdown` is done. Then nothing new is taken, work is told to stop and given its grace, streams end,
+/// and the call returns within the grace and a second more. The error is that of a listener that cannot say where it
+/// listens.
+pub async fn run(
+    listeners: Vec<TcpListener>,
+    setup: Setup,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let port = listeners.first().map(TcpListener::local_addr).transpose()?.map_or(0, |address| address.port());
+    let host = Arc::new(host(&setup, port));
+    let app = router(host.clone(), &setup);
+    let closing = CancellationToken::new();
+    let mut accepting = JoinSet::new();
+    for listener in listeners {
+        accepting.spawn(accept(listener, app.clone(), closing.clone()));
+    }
+    shutdown.await;
+    closing.cancel();
+    host.engine.shut_down(setup.limits.grace).await;
+    let _ = tokio::time::timeout(CLOSE_LIMIT, async { while accepting.join_next().await.is_some() {} }).await;
+    Ok(())
+}
+
+fn host(setup: &Setup, port: u16) -> Host {
+    let card = setup.agent.card();
+    let capabilities = &card.capabilities;
+    let promises = Promises {
+        streaming: capabilities.streaming.unwrap_or_default(),
+        push: capabilities.push_notifications.unwrap_or_default(),
+        extended_card: capabilities.extended_agent_card.unwrap_or_default(),
+        input_modes: card.default_input_modes.clone(),
+    };
+    Host {
+        engine: Engine::new(setup, promises),
+        door: Door::new(setup, &card, port),
+        cards: Cards::new(setup),
+        realm: card.name,
+        body_limit: setup.limits.body,
+        keep_alive: setup.limits.keep_alive,
+        rest_path: setup.rest_path.clone(),
+    }
+}
+
+fn router(host: Arc<Host>, setup: &Setup) -> Router {
+    let rpc = |State(host): State<Arc<Host>>, request: Request<Body>| jsonrpc::serve(host, request);
+    let rest = |State(host): State<Arc<Host>>, request: Request<Body>| rest::serve(host, request);
+    let card = |State(host): State<Arc<Host>>, headers: HeaderMap| async move {
+        host.cards.answer(&host.door.base_url(&headers), &headers)
+    };
+    let approve = |State(host): State<Arc<Host>>, Path(id): Path<String>| async move { approvals::approve(host, &id).await };
+    let approvals = |State(host): State<Arc<Host>>| approvals::list(host);
+    let nothing = || async { Envelope::Bare(media::JSON).error(&ErrorKind::MethodNotFound.into()) };
+    Router::new()
+        .route(&setup.rpc_path, any(rpc))
+        .route(&format!("{}/", setup.rpc_path.trim_end_matches('/')), any(rpc))
+        .route(&format!("{}/{{*path}}", setup.rest_path), any(rest))
+        .route(media::CARD_PATH, get(card))
+        .route("/approve/{id}", post(approve))
+        .route("/approvals", get(approvals))
+        .fallback(nothing)
+        .with_state(host)
+}
+
+/// Takes connections until told to stop, then lets them finish.
+async fn accept(listener: TcpListener, app: Router, closing: CancellationToken) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, app.clone(), closing.clone()));
+                }
+                Err(cause) => {
+                    // Out of file descriptors, most likely; the next one may go.
+                    tracing::warn!(%cause, "a connection could not be taken");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn connection(stream: TcpStream, app: Router, closing: CancellationToken) {
+    let _ = stream.set_nodelay(true);
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    tokio::pin!(served);
+    let done = tokio::select! {
+        done = served.as_mut() => done,
+        () = closing.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(cause) = done {
+        tracing::debug!(%cause, "a connection ended early");
+    }
+}

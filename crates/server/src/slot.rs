@@ -1,0 +1,609 @@
+//! The one owner of a live task. Everything that happens to the task happens under its lock: drawn, kept, then told.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use protocol::task::{Applied, Refused};
+use protocol::{
+    Change, Error, ErrorKind, Message, MessageId, Role, StreamResponse, Task, TaskId, TaskPushNotificationConfig,
+    TaskState, TaskStatus, TaskStatusUpdateEvent,
+};
+use tokio::sync::{Mutex, MutexGuard, Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Start, Words};
+use crate::attempt::Attempt;
+use crate::engine::{Engine, Sent};
+use crate::hub::{Ends, Log, Reader};
+use crate::push::Queue;
+use crate::say::Over;
+use crate::store::{Principal, Record};
+
+/// How a caller wants to be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// When the turn has settled.
+    Blocking,
+    /// As soon as there is a task.
+    Immediate,
+    /// With a stream.
+    Streaming,
+}
+
+/// A caller who waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    pub mode: Mode,
+    pub answer: oneshot::Sender<Result<Sent, Error>>,
+    pub attempt: Arc<Attempt>,
+}
+
+/// A message with what belongs to it, before its turn starts.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub message: Message,
+    pub accepted_output_modes: Arc<[String]>,
+    pub config: Option<TaskPushNotificationConfig>,
+    pub asker: Asker,
+}
+
+/// A turn that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub turn: u32,
+    pub stop: CancellationToken,
+    /// The client asked for the end of the task.
+    pub canceled: AtomicBool,
+    /// The work did not heed `stop` and is dropped.
+    pub kill: Notify,
+    ended: AtomicBool,
+    end: Notify,
+}
+
+impl Running {
+    fn new(turn: u32, stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            turn,
+            stop,
+            canceled: AtomicBool::new(false),
+            kill: Notify::new(),
+            ended: AtomicBool::new(false),
+            end: Notify::new(),
+        })
+    }
+
+    /// Waits until the turn has ended.
+    pub async fn ended(&self) {
+        loop {
+            let woken = self.end.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if self.ended.load(Ordering::Acquire) {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.end.notify_waiters();
+    }
+}
+
+/// The owner of one task.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub id: TaskId,
+    pub owner: Principal,
+    pub base_url: Arc<str>,
+    pub log: Arc<Log>,
+    state: Mutex<State>,
+}
+
+/// What the lock guards.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub task: Arc<Task>,
+    /// The number of the newest turn, running or waiting.
+    turns: u32,
+    pub running: Option<Arc<Running>>,
+    /// The running turn has asked, or needs an approval: its next words are refused, and it is about to return.
+    over: bool,
+    /// An approval, refusal or expiry that came before the turn that asked for it had returned.
+    next: Option<Start>,
+    /// Callers who wait for a turn to settle.
+    askers: Vec<(u32, Asker)>,
+    /// Messages beside the task, each with the number of its turn to be.
+    waiting: VecDeque<(u32, Incoming)>,
+    queues: Vec<Queue>,
+    /// Attempts that never saw an answer; they stay joinable for a while after the end.
+    unanswered: Vec<Arc<Attempt>>,
+}
+
+/// A turn that is about to run.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub running: Arc<Running>,
+    pub start: Start,
+    pub message: Arc<Message>,
+    pub task: Arc<Task>,
+    pub accepted_output_modes: Arc<[String]>,
+}
+
+impl Slot {
+    /// The owner of a task that was just made, or read back from the store.
+    pub fn new(record: Record, queues: Vec<Queue>) -> Self {
+        let state = State {
+            task: record.task.clone(),
+            turns: 0,
+            running: None,
+            over: false,
+            next: None,
+            askers: Vec::new(),
+            waiting: VecDeque::new(),
+            queues,
+            unanswered: Vec::new(),
+        };
+        Self {
+            id: record.task.id.clone(),
+            owner: record.owner,
+            base_url: record.base_url,
+            log: Arc::default(),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The lock. Never held across an agent's code.
+    pub async fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().await
+    }
+
+    /// The task as it is now.
+    pub async fn snapshot(&self) -> Arc<Task> {
+        self.lock().await.task.clone()
+    }
+
+    /// Begins the first turn of a new task: answers a caller who does not wait, and remembers one who does.
+    pub async fn first_turn(&self, stop: CancellationToken, asker: Asker) -> Arc<Running> {
+        let mut state = self.lock().await;
+        state.turns = 1;
+        let running = Running::new(1, stop);
+        state.running = Some(running.clone());
+        state.unanswered.push(asker.attempt.clone());
+        state.place(&self.log, 1, asker);
+        running
+    }
+
+    /// Lets an agent say something in its turn.
+    pub async fn say(&self, engine: &Engine, turn: u32, change: impl Saying) -> Result<(), Over> {
+        let mut state = self.lock().await;
+        let running = state.running.as_ref().filter(|running| running.turn == turn && !state.over);
+        let running = running.ok_or(Over::Ended)?;
+        if running.stop.is_cancelled() && !change.is_allowed_when_stopping() {
+            return Err(Over::Stopped);
+        }
+        let change = change.draw(engine, &state.task).ok_or(Over::Ended)?;
+        self.put(engine, &mut state, turn, change).await
+    }
+
+    /// Sets a status in the server's own name.
+    pub async fn set(&self, engine: &Engine, state: &mut State, to: TaskState, words: Words) -> Result<(), Over> {
+        let turn = state.running.as_ref().map_or(state.turns, |running| running.turn);
+        let change = Status { state: to, words }.draw(engine, &state.task).ok_or(Over::Ended)?;
+        self.put(engine, state, turn, change).await
+    }
+
+    /// The one way in which a task changes: applied, kept, told, and those who wait for it answered.
+    async fn put(&self, engine: &Engine, state: &mut State, turn: u32, change: Change) -> Result<(), Over> {
+        if let Change::Status(update) = &change
+            && update.status.state.is_terminal()
+        {
+            self.take_in_waiting(engine, state).await?;
+        }
+        let mut task = (*state.task).clone();
+        match task.apply(&change) {
+            Ok(Applied::AsAsked) => {}
+            Ok(Applied::BegunInstead) => {
+                tracing::warn!(task = %self.id, "the agent appends to an artifact that is not there; begun anew");
+            }
+            Err(Refused::Ended(_)) => return Err(Over::Ended),
+            Err(refused @ (Refused::BackToSubmitted | Refused::OtherTask)) => {
+                tracing::error!(task = %self.id, %refused, "the agent said something impossible");
+                return Err(Over::Ended);
+            }
+        }
+        let record =
+            Record { task: Arc::new(task), owner: self.owner.clone(), base_url: self.base_url.clone() };
+        if let Err(cause) = engine.store.keep(&record, &change).await {
+            tracing::error!(task = %self.id, %cause, "a change was not kept");
+            return Err(Over::NotKept);
+        }
+        state.task = record.task;
+        match change {
+            Change::Message(_) => {}
+            Change::Status(update) => {
+                let new = update.status.state;
+                let event = self.log.tell(turn, StreamResponse::StatusUpdate(update));
+                state.queues.iter().for_each(|queue| queue.add(&event));
+                if new.phase().settles() {
+                    self.settle(engine, state, turn);
+                }
+            }
+            Change::Artifact(update) => {
+                let event = self.log.tell(turn, StreamResponse::ArtifactUpdate(update));
+                state.queues.iter().for_each(|queue| queue.add(&event));
+            }
+        }
+        Ok(())
+    }
+
+    /// The task is about to end: messages that wait beside it, and whose callers were already answered, enter the
+    /// history before the last status (DECISIONS O9).
+    async fn take_in_waiting(&self, engine: &Engine, state: &mut State) -> Result<(), Over> {
+        let answered: Vec<_> = state
+            .waiting
+            .iter()
+            .filter(|(_, incoming)| incoming.asker.mode == Mode::Immediate)
+            .map(|(_, incoming)| incoming.message.clone())
+            .collect();
+        for message in answered {
+            let mut task = (*state.task).clone();
+            let change = Change::Message(Arc::new(message));
+            if task.apply(&change).is_err() {
+                break;
+            }
+            let record =
+                Record { task: Arc::new(task), owner: self.owner.clone(), base_url: self.base_url.clone() };
+            engine.store.keep(&record, &change).await.map_err(|_| Over::NotKept)?;
+            state.task = record.task;
+        }
+        Ok(())
+    }
+
+    /// A turn settled: its caller is answered. If the task ended, so is everybody else.
+    fn settle(&self, engine: &Engine, state: &mut State, turn: u32) {
+        state.over = true;
+        let ended = state.task.status.state.is_terminal();
+        let (settled, rest) = std::mem::take(&mut state.askers).into_iter().partition(|(own, _)| ended || *own == turn);
+        state.askers = rest;
+        for (_, asker) in settled {
+            let asker: Asker = asker;
+            let _ = asker.answer.send(Ok(Sent::Task(state.task.clone())));
+        }
+        if ended {
+            for (_, incoming) in state.waiting.drain(..) {
+                if incoming.asker.mode == Mode::Blocking {
+                    let refused = Error::unsupported_in(&self.id, state.task.status.state);
+                    incoming.asker.attempt.becomes(crate::attempt::Outcome::Error(refused.clone()));
+                    let _ = incoming.asker.answer.send(Err(refused));
+                }
+            }
+            state.unanswered.drain(..).for_each(|attempt| engine.attempts.ended(&attempt));
+            state.queues.clear();
+            engine.forget(&self.id);
+        }
+    }
+
+    /// Takes a message to a task that is already there. Its turn begins at once when the agent has not got the turn;
+    /// the caller then runs what comes back. Otherwise it waits beside the task.
+    pub async fn take(self: &Arc<Self>, engine: &Engine, mut incoming: Incoming) -> Option<Begun> {
+        let mut state = self.lock().await;
+        let refuse = |incoming: Incoming, error: Error| {
+            incoming.asker.attempt.becomes(crate::attempt::Outcome::Error(error.clone()));
+            let _ = incoming.asker.answer.send(Err(error));
+            None
+        };
+        let context_id = state.task.context_id.clone();
+        if incoming.message.context_id.is_some() && incoming.message.context_id != context_id {
+            return refuse(incoming, Error::invalid("message.contextId", "contextId is not that of the task"));
+        }
+        if !state.task.status.state.phase().takes_messages() {
+            let error = Error::unsupported_in(&self.id, state.task.status.state);
+            return refuse(incoming, error);
+        }
+        incoming.message.context_id = context_id;
+        incoming.message.task_id = Some(self.id.clone());
+        state.turns += 1;
+        let turn = state.turns;
+        incoming.asker.attempt.becomes(crate::attempt::Outcome::Turn(self.clone(), turn));
+        state.unanswered.push(incoming.asker.attempt.clone());
+        if state.running.is_none() {
+            return self.begin(engine, &mut state, turn, incoming).await;
+        }
+        // One turn at a time.
+        if let Some(config) = incoming.config.take()
+            && let Err(error) = self.add_config(engine, &mut state, config).await
+        {
+            return refuse(incoming, error);
+        }
+        let (unused, _) = oneshot::channel();
+        match incoming.asker.mode {
+            Mode::Blocking => {}
+            Mode::Immediate => {
+                let answer = std::mem::replace(&mut incoming.asker.answer, unused);
+                let _ = answer.send(Ok(Sent::Task(state.task.clone())));
+            }
+            Mode::Streaming => {
+                let answer = std::mem::replace(&mut incoming.asker.answer, unused);
+                let reader = Reader::attach(&self.log, state.task.clone(), Ends::WithTurn(turn));
+                let _ = answer.send(Ok(Sent::Stream(reader)));
+            }
+        }
+        state.waiting.push_back((turn, incoming));
+        None
+    }
+
+    /// Begins the turn of a message.
+    async fn begin(&self, engine: &Engine, state: &mut State, turn: u32, incoming: Incoming) -> Option<Begun> {
+        let Incoming { message, accepted_output_modes, config, asker } = incoming;
+        let waits = matches!(state.task.status.state, TaskState::InputRequired | TaskState::AuthRequired);
+        let start = if waits { Start::Answer } else { Start::Message };
+        let message = Arc::new(message);
+        state.over = false;
+        let running = Running::new(turn, engine.stop_token());
+        state.running = Some(running.clone());
+        let mut kept = self.put(engine, state, turn, Change::Message(message.clone())).await;
+        let (mode, mut late) = (asker.mode, None);
+        if kept.is_ok() {
+            if mode == Mode::Immediate { late = Some(asker) } else { state.place(&self.log, turn, asker) }
+            if let Some(config) = config
+                && let Err(error) = self.add_config(engine, state, config).await
+            {
+                tracing::warn!(task = %self.id, %error, "a webhook that came with a message was not taken");
+            }
+            kept = self.set(engine, state, TaskState::Working, Words(None)).await;
+        } else {
+            let _ = asker.answer.send(Err(ErrorKind::Internal.into()));
+        }
+        if let Some(asker) = late {
+            let _ = asker.answer.send(Ok(Sent::Task(state.task.clone())));
+        }
+        if kept.is_err() {
+            state.running = None;
+            running.end();
+            return None;
+        }
+        Some(Begun { running, start, message, task: state.task.clone(), accepted_output_modes })
+    }
+
+    /// Begins a turn that no message started. `None` when the task waits for no approval.
+    pub async fn approve(&self, engine: &Engine, start: Start) -> Option<Option<Begun>> {
+        let mut state = self.lock().await;
+        if state.task.status.state != TaskState::AuthRequired || state.next.is_some() || !state.waiting.is_empty() {
+            return None;
+        }
+        if state.running.is_some() {
+            state.next = Some(start);
+            return Some(None);
+        }
+        Some(Some(self.begin_without_message(engine, &mut state, start)))
+    }
+
+    fn begin_without_message(&self, engine: &Engine, state: &mut State, start: Start) -> Begun {
+        state.over = false;
+        state.turns += 1;
+        let running = Running::new(state.turns, engine.stop_token());
+        state.running = Some(running.clone());
+        let last = state.task.history.iter().rev().find(|message| message.role == Role::User);
+        let message = last.cloned().unwrap_or_else(|| Arc::new(nobody(&self.id)));
+        Begun { running, start, message, task: state.task.clone(), accepted_output_modes: Arc::default() }
+    }
+
+    /// A turn's work has returned. If it left the task open, the task fails or is canceled. Gives the next turn.
+    pub async fn returned(&self, engine: &Engine, running: &Arc<Running>, how: Returned) -> Option<Begun> {
+        let mut state = self.lock().await;
+        let open = !state.over && !state.task.status.state.is_terminal();
+        if running.canceled.load(Ordering::Acquire) && !state.task.status.state.is_terminal() {
+            let _ = self.set(engine, &mut state, TaskState::Canceled, CANCELED.into()).await;
+        } else if open {
+            tracing::warn!(task = %self.id, "{}", how.log());
+            let stopped = running.stop.is_cancelled() && !matches!(how, Returned::TooLong);
+            let words = if stopped { Returned::Killed.words() } else { how.words() };
+            let _ = self.set(engine, &mut state, TaskState::Failed, words.into()).await;
+        }
+        running.end();
+        state.running = None;
+        if state.task.status.state.is_terminal() {
+            return None;
+        }
+        if let Some(start) = state.next.take() {
+            return Some(self.begin_without_message(engine, &mut state, start));
+        }
+        while let Some((turn, incoming)) = state.waiting.pop_front() {
+            if let Some(begun) = self.begin(engine, &mut state, turn, incoming).await {
+                return Some(begun);
+            }
+        }
+        None
+    }
+
+    /// Ends the task at the client's request.
+    pub async fn cancel(&self, engine: &Engine) -> Result<Arc<Task>, Error> {
+        let mut state = self.lock().await;
+        let refuse = |task: &Task| Err(Error::not_cancelable(&self.id, task.status.state));
+        if state.task.status.state.is_terminal() {
+            return refuse(&state.task);
+        }
+        let Some(running) = state.running.clone() else {
+            let kept = self.set(engine, &mut state, TaskState::Canceled, CANCELED.into()).await;
+            return kept.map(|()| state.task.clone()).map_err(|_| ErrorKind::Internal.into());
+        };
+        running.canceled.store(true, Ordering::Release);
+        running.stop.cancel();
+        drop(state);
+        if tokio::time::timeout(engine.limits.cancel, running.ended()).await.is_err() {
+            running.kill.notify_one();
+            running.ended().await;
+        }
+        let task = self.snapshot().await;
+        match task.status.state {
+            TaskState::Canceled => Ok(task),
+            state if state.is_terminal() => refuse(&task),
+            _ => Err(ErrorKind::Internal.into()),
+        }
+    }
+
+    /// Waits for a turn to settle, whoever started it.
+    pub async fn settled(&self, turn: u32, asker: Asker) {
+        let mut state = self.lock().await;
+        let open = state.running.as_ref().is_some_and(|running| running.turn == turn) && !state.over
+            || state.waiting.iter().any(|(own, _)| *own == turn);
+        if open && asker.mode != Mode::Immediate {
+            state.place(&self.log, turn, asker);
+        } else if asker.mode == Mode::Streaming && !state.task.status.state.is_terminal() {
+            state.place(&self.log, turn, asker);
+        } else {
+            let _ = asker.answer.send(Ok(Sent::Task(state.task.clone())));
+        }
+    }
+
+    /// Keeps a webhook and opens its queue.
+    pub async fn add_config(
+        &self,
+        engine: &Engine,
+        state: &mut State,
+        mut config: TaskPushNotificationConfig,
+    ) -> Result<TaskPushNotificationConfig, Error> {
+        config.task_id = Some(self.id.clone());
+        if config.id.is_none() {
+            config.id = protocol::ConfigId::new(engine.ids.next()).ok();
+        }
+        engine.store.put_config(&self.id, &config).await.map_err(|cause| engine.internal(&cause))?;
+        state.queues.retain(|queue| queue.id() != config.id.as_ref());
+        if !state.task.status.state.is_terminal() {
+            state.queues.push(engine.pusher.open(config.clone()));
+        }
+        Ok(config)
+    }
+
+    /// Drops the queue of a webhook with what is still in it.
+    pub async fn drop_config(&self, id: &protocol::ConfigId) {
+        let mut state = self.lock().await;
+        state.queues.retain(|queue| {
+            let keep = queue.id() != Some(id);
+            if !keep {
+                queue.discard();
+            }
+            keep
+        });
+    }
+}
+
+/// What the server says when a client ends a task.
+const CANCELED: &str = "Canceled at the client's request.";
+
+/// A message in nobody's name, for a task without a history.
+fn nobody(task: &TaskId) -> Message {
+    let id = MessageId::new(task.as_str());
+    let id = id.unwrap_or_else(|_| unreachable!("a task id is never empty"));
+    Message::new(id, Role::User, Vec::new())
+}
+
+impl State {
+    /// Gives a caller its place: an answer, a stream, or a place among those who wait.
+    fn place(&mut self, log: &Arc<Log>, turn: u32, asker: Asker) {
+        match asker.mode {
+            Mode::Blocking => self.askers.push((turn, asker)),
+            Mode::Immediate => {
+                let _ = asker.answer.send(Ok(Sent::Task(self.task.clone())));
+            }
+            Mode::Streaming => {
+                let reader = Reader::attach(log, self.task.clone(), Ends::WithTurn(turn));
+                let _ = asker.answer.send(Ok(Sent::Stream(reader)));
+            }
+        }
+    }
+}
+
+/// How a turn's work came back.
+#[derive(Debug)]
+pub(crate) enum Returned {
+    /// By itself.
+    Returned,
+    /// With an error.
+    Fault(crate::agent::Fault),
+    /// With a panic.
+    Panic,
+    /// It was dropped: it did not stop when told to.
+    Killed,
+    /// It took longer than a turn may take.
+    TooLong,
+}
+
+impl Returned {
+    /// What the client reads. Causes stay in the log.
+    fn words(&self) -> &'static str {
+        match self {
+            Self::Returned => "The agent stopped without a result.",
+            Self::Fault(_) | Self::Panic => "The agent failed.",
+            Self::Killed => "The agent was stopped.",
+            Self::TooLong => "The agent took too long and was stopped.",
+        }
+    }
+
+    fn log(&self) -> String {
+        match self {
+            Self::Returned => "the agent's turn returned without an end, a question or a need for approval".to_owned(),
+            Self::Fault(cause) => format!("the agent's turn failed: {cause}"),
+            Self::Panic => "the agent's turn panicked".to_owned(),
+            Self::Killed => "the agent's turn was dropped".to_owned(),
+            Self::TooLong => "the agent's turn took longer than --turn-limit".to_owned(),
+        }
+    }
+}
+
+/// Something to be said, before its id and time are drawn.
+pub(crate) trait Saying {
+    /// Draws what it needs: the message id first, then the time.
+    fn draw(self, engine: &Engine, task: &Task) -> Option<Change>;
+
+    /// Whether it may still be said when the work is told to stop.
+    fn is_allowed_when_stopping(&self) -> bool;
+}
+
+/// A new status.
+pub(crate) struct Status {
+    pub state: TaskState,
+    pub words: Words,
+}
+
+impl Saying for Status {
+    fn draw(self, engine: &Engine, task: &Task) -> Option<Change> {
+        let message = match self.words.0 {
+            None => None,
+            Some(parts) => {
+                let mut message = Message::new(MessageId::new(engine.ids.next()).ok()?, Role::Agent, parts);
+                message.context_id.clone_from(&task.context_id);
+                message.task_id = Some(task.id.clone());
+                Some(Arc::new(message))
+            }
+        };
+        let status = TaskStatus { state: self.state, message, timestamp: Some(engine.clock.now()) };
+        let context_id = task.context_id.clone()?;
+        Some(Change::Status(TaskStatusUpdateEvent { task_id: task.id.clone(), context_id, status, metadata: None }))
+    }
+
+    fn is_allowed_when_stopping(&self) -> bool {
+        self.state == TaskState::Canceled
+    }
+}
+
+/// A piece of an artifact.
+impl Saying for crate::say::Chunk {
+    fn draw(self, _: &Engine, task: &Task) -> Option<Change> {
+        Some(Change::Artifact(protocol::TaskArtifactUpdateEvent {
+            task_id: task.id.clone(),
+            context_id: task.context_id.clone()?,
+            artifact: Arc::new(self.artifact),
+            append: self.append,
+            last_chunk: self.last_chunk,
+            metadata: None,
+        }))
+    }
+
+    fn is_allowed_when_stopping(&self) -> bool {
+        true
+    }
+}

@@ -1,13 +1,14 @@
 //! Attempts to send a message, so that the same message sent again joins its first attempt (DECISIONS O11).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use protocol::{Error, Message, MessageId};
 use tokio::sync::Notify;
 
+use crate::engine::Engine;
 use crate::slot::Slot;
 use crate::store::Principal;
 
@@ -44,8 +45,15 @@ pub(crate) struct Attempt {
     message: Message,
     outcome: Mutex<Option<Outcome>>,
     known: Notify,
-    answered: AtomicBool,
+    marks: AtomicU8,
 }
+
+/// Its answer was written.
+const ANSWERED: u8 = 1;
+/// Its connection broke before that.
+const BROKEN: u8 = 2;
+/// Nothing more will come of it: the direct message is there, or the task has ended.
+const OVER: u8 = 4;
 
 impl Attempt {
     pub fn new(owner: &Principal, message: &Message) -> Arc<Self> {
@@ -54,7 +62,7 @@ impl Attempt {
             message: message.clone(),
             outcome: Mutex::default(),
             known: Notify::new(),
-            answered: AtomicBool::new(false),
+            marks: AtomicU8::new(0),
         })
     }
 
@@ -136,18 +144,53 @@ impl Attempts {
     }
 
     /// The attempt's answer was written.
-    pub fn answered(&self, attempt: &Arc<Attempt>) {
-        attempt.answered.store(true, Ordering::Relaxed);
+    fn answered(&self, attempt: &Arc<Attempt>) {
+        attempt.marks.fetch_or(ANSWERED, Ordering::AcqRel);
         let refused = matches!(attempt.outcome(), Some(Outcome::Error(_)));
         if self.dedupe == Dedupe::Unanswered || (refused && self.dedupe == Dedupe::Always) {
             lock(&self.inner).close(attempt);
         }
     }
 
-    /// The attempt's connection broke, and nothing that could end later came of it.
-    pub fn ended(&self, attempt: &Arc<Attempt>) {
-        if self.dedupe == Dedupe::Unanswered && !attempt.answered.load(Ordering::Relaxed) {
+    /// Nothing more will come of the attempt.
+    pub fn over(&self, attempt: &Arc<Attempt>) {
+        self.mark(attempt, OVER);
+    }
+
+    /// An attempt that is over and whose connection broke is joinable for a while more.
+    fn mark(&self, attempt: &Arc<Attempt>, mark: u8) {
+        let before = attempt.marks.fetch_or(mark, Ordering::AcqRel);
+        let leaves = before | mark == BROKEN | OVER && before != BROKEN | OVER;
+        if leaves && self.dedupe == Dedupe::Unanswered {
             lock(&self.inner).leaving.push_back((Instant::now(), attempt.clone()));
+        }
+    }
+}
+
+/// An answer on its way. Dropped without a word, its connection broke.
+pub(crate) struct Ticket {
+    engine: Arc<Engine>,
+    pub attempt: Arc<Attempt>,
+    answered: bool,
+}
+
+impl Ticket {
+    pub fn new(engine: Arc<Engine>, attempt: Arc<Attempt>) -> Self {
+        Self { engine, attempt, answered: false }
+    }
+
+    /// The answer is taken to be written.
+    pub fn answered(&mut self) {
+        if !std::mem::replace(&mut self.answered, true) {
+            self.engine.attempts.answered(&self.attempt);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.engine.attempts.mark(&self.attempt, BROKEN);
         }
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, Job, Start};
-use crate::attempt::{Attempt, Attempts, Outcome};
+use crate::attempt::{Attempt, Attempts, Outcome, Ticket};
 use crate::gate::Gate;
 use crate::hub::{Ends, Reader};
 use crate::push::Pusher;
@@ -50,10 +50,10 @@ pub(crate) enum Sent {
     Stream(Reader),
 }
 
-/// An answer together with the attempt that it answers.
+/// An answer together with the ticket of its attempt.
 pub(crate) struct Answered {
     pub sent: Sent,
-    pub attempt: Arc<Attempt>,
+    pub ticket: Ticket,
 }
 
 /// What is needed to make a task out of a message.
@@ -156,7 +156,7 @@ impl Engine {
         Ok(slot.clone())
     }
 
-    /// Sends a message. The attempt is to be marked as answered when the answer was written.
+    /// Sends a message. The ticket is to be told when the answer was written.
     pub async fn send(
         self: &Arc<Self>,
         caller: Caller,
@@ -183,10 +183,14 @@ impl Engine {
         let (answer, answered) = oneshot::channel();
         if let Some(first) = self.attempts.join(&attempt) {
             let asker = Asker { mode, answer, attempt: first.clone() };
-            let engine = self.clone();
-            tokio::spawn(async move { engine.follow(first, asker).await });
-            return self.wait(answered, &attempt, &caller).await.map(|sent| Answered { sent, attempt });
+            let (engine, joined) = (self.clone(), first.clone());
+            tokio::spawn(async move { engine.follow(joined, asker).await });
+            let mut ticket = Ticket::new(self.clone(), attempt);
+            // The first attempt is the one that counts.
+            ticket.answered();
+            return self.wait(answered, &first, &caller).await.map(|sent| Answered { sent, ticket });
         }
+        let mut ticket = Ticket::new(self.clone(), attempt.clone());
         let asker = Asker { mode, answer, attempt: attempt.clone() };
         let accepted_output_modes = configuration.accepted_output_modes.into();
         let incoming = Incoming { message: request.message, accepted_output_modes, config, asker };
@@ -198,9 +202,9 @@ impl Engine {
         let sent = self.wait(answered, &attempt, &caller).await;
         if let Err(error) = &sent {
             attempt.becomes(Outcome::Error(error.clone()));
-            self.attempts.answered(&attempt);
+            ticket.answered();
         }
-        sent.map(|sent| Answered { sent, attempt })
+        sent.map(|sent| Answered { sent, ticket })
     }
 
     /// Waits for the answer; with `--blocking-limit`, only so long, and then gives the task as it is.

@@ -19,7 +19,7 @@ use protocol::{Error, ErrorKind, StreamResponse, Task, media, sse};
 use serde::Serialize;
 use tokio::time::Sleep;
 
-use crate::attempt::Attempt;
+use crate::attempt::Ticket;
 use crate::card::Cards;
 use crate::door::Door;
 use crate::engine::{Answered, Caller, Cursor, Engine, Sent};
@@ -233,12 +233,12 @@ impl Host {
     }
 
     fn sent(&self, answered: Answered, streaming: bool, history: Option<u32>, envelope: &Envelope) -> Response<Body> {
-        let Answered { sent, attempt } = answered;
+        let Answered { sent, ticket } = answered;
         if streaming {
             return match sent {
-                Sent::Stream(reader) => self.stream(reader, history, Some(attempt), envelope),
-                Sent::Message(message) => self.one_frame(&StreamResponse::Message(message), attempt, envelope),
-                Sent::Task(task) => self.one_frame(&First { task: &task, history }, attempt, envelope),
+                Sent::Stream(reader) => self.stream(reader, history, Some(ticket), envelope),
+                Sent::Message(message) => self.one_frame(&StreamResponse::Message(message), ticket, envelope),
+                Sent::Task(task) => self.one_frame(&First { task: &task, history }, ticket, envelope),
             };
         }
         let response = match sent {
@@ -246,32 +246,25 @@ impl Host {
             Sent::Task(task) => envelope.result(&First { task: &task, history }),
             Sent::Stream(_) => envelope.error(&ErrorKind::Internal.into()),
         };
-        self.marking(response, attempt)
+        marking(response, ticket)
     }
 
-    /// The same answer; once its body is taken to be written, the attempt is answered.
-    fn marking(&self, response: Response<Body>, attempt: Arc<Attempt>) -> Response<Body> {
-        let engine = self.engine.clone();
-        response.map(|body| Body::new(Marking { body, mark: Some((engine, attempt)) }))
-    }
-
-    fn one_frame(&self, result: &impl Serialize, attempt: Arc<Attempt>, envelope: &Envelope) -> Response<Body> {
+    fn one_frame(&self, result: &impl Serialize, ticket: Ticket, envelope: &Envelope) -> Response<Body> {
         let mut buffer = Vec::with_capacity(512);
         let json = serde_json::to_vec(result).unwrap_or_default();
         envelope.frame(&mut buffer, None, &json, false);
-        self.marking(event_stream(Body::from(buffer)), attempt)
+        marking(event_stream(Body::from(buffer)), ticket)
     }
 
     fn stream(
         &self,
         reader: Reader,
         history: Option<u32>,
-        attempt: Option<Arc<Attempt>>,
+        ticket: Option<Ticket>,
         envelope: &Envelope,
     ) -> Response<Body> {
-        let mark = attempt.map(|attempt| (self.engine.clone(), attempt));
         let events =
-            Events { reader, history, envelope: envelope.clone(), period: self.keep_alive, quiet: None, mark };
+            Events { reader, history, envelope: envelope.clone(), period: self.keep_alive, quiet: None, ticket };
         event_stream(Body::new(events))
     }
 }
@@ -302,18 +295,15 @@ fn event_stream(body: Body) -> Response<Body> {
     response
 }
 
-type Mark = Option<(Arc<Engine>, Arc<Attempt>)>;
-
-fn mark(mark: &mut Mark) {
-    if let Some((engine, attempt)) = mark.take() {
-        engine.attempts.answered(&attempt);
-    }
+/// The same answer, which tells its ticket when its body is taken to be written.
+fn marking(response: Response<Body>, ticket: Ticket) -> Response<Body> {
+    response.map(|body| Body::new(Marking { body, ticket }))
 }
 
 /// A body that says when it is taken to be written.
 struct Marking {
     body: Body,
-    mark: Mark,
+    ticket: Ticket,
 }
 
 impl http_body::Body for Marking {
@@ -324,7 +314,7 @@ impl http_body::Body for Marking {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        mark(&mut self.mark);
+        self.ticket.answered();
         Pin::new(&mut self.body).poll_frame(context)
     }
 
@@ -347,7 +337,7 @@ struct Events {
     envelope: Envelope,
     period: Duration,
     quiet: Option<Pin<Box<Sleep>>>,
-    mark: Mark,
+    ticket: Option<Ticket>,
 }
 
 impl Events {
@@ -372,7 +362,9 @@ impl http_body::Body for Events {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
-        mark(&mut this.mark);
+        if let Some(mut ticket) = this.ticket.take() {
+            ticket.answered();
+        }
         let mut buffer = Vec::new();
         while buffer.len() < PIECE {
             match this.reader.poll_next(context) {

@@ -117,7 +117,7 @@ impl Say {
         let message = Arc::new(message);
         asker.attempt.becomes(Outcome::Message(message.clone()));
         let _ = asker.answer.send(Ok(Sent::Message(message)));
-        self.voice.engine.attempts.ended(&asker.attempt);
+        self.voice.engine.attempts.over(&asker.attempt);
         Ok(())
     }
 

@@ -118,8 +118,8 @@ pub(crate) struct State {
     /// Messages beside the task, each with the number of its turn to be.
     waiting: VecDeque<(u32, Incoming)>,
     queues: Vec<Queue>,
-    /// Attempts that never saw an answer; they stay joinable for a while after the end.
-    unanswered: Vec<Arc<Attempt>>,
+    /// The attempts that came to this task; they are over when it ends.
+    attempts: Vec<Arc<Attempt>>,
 }
 
 /// A turn that is about to run.
@@ -144,7 +144,7 @@ impl Slot {
             askers: Vec::new(),
             waiting: VecDeque::new(),
             queues,
-            unanswered: Vec::new(),
+            attempts: Vec::new(),
         };
         Self {
             id: record.task.id.clone(),
@@ -171,7 +171,7 @@ impl Slot {
         state.turns = 1;
         let running = Running::new(1, stop);
         state.running = Some(running.clone());
-        state.unanswered.push(asker.attempt.clone());
+        state.attempts.push(asker.attempt.clone());
         state.place(&self.log, 1, asker);
         running
     }
@@ -280,7 +280,7 @@ impl Slot {
                     let _ = incoming.asker.answer.send(Err(refused));
                 }
             }
-            state.unanswered.drain(..).for_each(|attempt| engine.attempts.ended(&attempt));
+            state.attempts.drain(..).for_each(|attempt| engine.attempts.over(&attempt));
             state.queues.clear();
             engine.forget(&self.id);
         }
@@ -308,7 +308,7 @@ impl Slot {
         state.turns += 1;
         let turn = state.turns;
         incoming.asker.attempt.becomes(crate::attempt::Outcome::Turn(self.clone(), turn));
-        state.unanswered.push(incoming.asker.attempt.clone());
+        state.attempts.push(incoming.asker.attempt.clone());
         if state.running.is_none() {
             return self.begin(engine, &mut state, turn, incoming).await;
         }

@@ -1,1 +1,249 @@
-//! placeholder
+//! Card signatures (specification 8.4, DECISIONS W14): canonical JSON, JSON Web Signatures, signing and verifying.
+//!
+//! Two forms stand side by side. HS256 signs the card as it is served: the workshop's captures show it, with a key that
+//! everybody may know. ES256 signs the form of specification 8.4.1 and is what an agent in the world would use.
+//! What is left out: where keys come from (`jku`, a JWKS endpoint).
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use protocol::AgentCard;
+use protocol::card::AgentCardSignature;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey};
+use ring::{hmac, signature};
+use serde_json::Value;
+
+/// Why a card could not be signed or a key not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SignatureError {
+    /// The bytes are no PKCS#8 key on the curve P-256.
+    #[error("not a PKCS#8 private key on the curve P-256")]
+    NotAKey,
+    /// The card could not be written as canonical JSON.
+    #[error("the card cannot be written as canonical JSON")]
+    NotCanonical,
+    /// The signature could not be made.
+    #[error("the signature could not be made")]
+    NotSigned,
+}
+
+/// A key with its name. Its bytes are never shown.
+#[derive(Clone)]
+pub struct Key {
+    id: String,
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Hs256(Arc<hmac::Key>),
+    Es256(Arc<EcdsaKeyPair>),
+    Es256Public(Arc<[u8]>),
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("id", &self.id).field("algorithm", &self.algorithm()).finish_non_exhaustive()
+    }
+}
+
+/// What is signed and how, step by step: what the workshop's walk-through shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Steps {
+    /// The canonical text of the card without its signatures.
+    pub payload: String,
+    /// The protected header as JSON.
+    pub header: String,
+    /// Both as base64url, joined by a dot.
+    pub signing_input: String,
+    /// The entry of the card's `signatures`.
+    pub signature: AgentCardSignature,
+}
+
+impl Key {
+    /// A shared secret.
+    pub fn hs256(id: impl Into<String>, secret: &[u8]) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        Self { id: id.into(), kind: Kind::Hs256(Arc::new(key)) }
+    }
+
+    /// A private key on the curve P-256, in PKCS#8 as DER.
+    pub fn es256_pkcs8(id: impl Into<String>, der: &[u8]) -> Result<Self, SignatureError> {
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &SystemRandom::new());
+        let pair = pair.map_err(|_| SignatureError::NotAKey)?;
+        Ok(Self { id: id.into(), kind: Kind::Es256(Arc::new(pair)) })
+    }
+
+    /// A public key on the curve P-256, as an uncompressed point of 65 bytes. It verifies only.
+    pub fn es256_public(id: impl Into<String>, point: &[u8]) -> Self {
+        Self { id: id.into(), kind: Kind::Es256Public(point.into()) }
+    }
+
+    /// The key's name, the `kid` of the header.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name of its algorithm in a header.
+    pub fn algorithm(&self) -> &'static str {
+        match self.kind {
+            Kind::Hs256(_) => "HS256",
+            Kind::Es256(_) | Kind::Es256Public(_) => "ES256",
+        }
+    }
+
+    /// Signs a card. Signatures that it already has are not part of what is signed.
+    pub fn sign(&self, card: &AgentCard) -> Result<AgentCardSignature, SignatureError> {
+        self.steps(card).map(|steps| steps.signature)
+    }
+
+    /// Signs a card and shows each step.
+    pub fn steps(&self, card: &AgentCard) -> Result<Steps, SignatureError> {
+        let payload = self.payload(card)?;
+        let id = serde_json::to_string(&self.id).map_err(|_| SignatureError::NotCanonical)?;
+        let header = format!(r#"{{"alg":"{}","typ":"JOSE","kid":{id}}}"#, self.algorithm());
+        let protected = BASE64_URL_SAFE_NO_PAD.encode(&header);
+        let signing_input = format!("{protected}.{}", BASE64_URL_SAFE_NO_PAD.encode(&payload));
+        let signature = match &self.kind {
+            Kind::Hs256(key) => hmac::sign(key, signing_input.as_bytes()).as_ref().to_vec(),
+            Kind::Es256(pair) => {
+                let signed = pair.sign(&SystemRandom::new(), signing_input.as_bytes());
+                signed.map_err(|_| SignatureError::NotSigned)?.as_ref().to_vec()
+            }
+            Kind::Es256Public(_) => return Err(SignatureError::NotSigned),
+        };
+        let signature = BASE64_URL_SAFE_NO_PAD.encode(signature);
+        let signature = AgentCardSignature { protected, signature, header: None };
+        Ok(Steps { payload, header, signing_input, signature })
+    }
+
+    fn payload(&self, card: &AgentCard) -> Result<String, SignatureError> {
+        match self.kind {
+            Kind::Hs256(_) => canonical_as_served(card),
+            Kind::Es256(_) | Kind::Es256Public(_) => canonical(card),
+        }
+    }
+
+    fn verifies(&self, signing_input: &[u8], signature: &[u8]) -> bool {
+        let public = |point: &[u8]| {
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED as &dyn signature::VerificationAlgorithm, point)
+                .verify(signing_input, signature)
+                .is_ok()
+        };
+        match &self.kind {
+            Kind::Hs256(key) => hmac::verify(key, signing_input, signature).is_ok(),
+            Kind::Es256(pair) => public(pair.public_key().as_ref()),
+            Kind::Es256Public(point) => public(point),
+        }
+    }
+}
+
+/// Whether one of a card's signatures was made with one of these keys over this card. A card without signatures, or
+/// with none of a known key, does not verify.
+pub fn verify(card: &AgentCard, keys: &[Key]) -> bool {
+    card.signatures.iter().any(|entry| {
+        let header = BASE64_URL_SAFE_NO_PAD.decode(&entry.protected).ok();
+        let header: Option<Value> = header.and_then(|header| serde_json::from_slice(&header).ok());
+        let Some(header) = header else { return false };
+        let Ok(signature) = BASE64_URL_SAFE_NO_PAD.decode(&entry.signature) else { return false };
+        // The algorithm is the key's, never the header's choice.
+        let fits = |key: &&Key| header["alg"] == key.algorithm() && header["kid"] == key.id();
+        keys.iter().filter(fits).any(|key| {
+            let Ok(payload) = key.payload(card) else { return false };
+            let signing_input = format!("{}.{}", entry.protected, BASE64_URL_SAFE_NO_PAD.encode(payload));
+            key.verifies(signing_input.as_bytes(), &signature)
+        })
+    })
+}
+
+/// The canonical text of a card without its signatures, with all its members as they are served (RFC 8785).
+pub fn canonical_as_served(card: &AgentCard) -> Result<String, SignatureError> {
+    write(without_signatures(card)?)
+}
+
+/// The canonical text of a card in the form of specification 8.4.1: members at their default are left out unless they
+/// are required or were set, then RFC 8785.
+pub fn canonical(card: &AgentCard) -> Result<String, SignatureError> {
+    let mut value = without_signatures(card)?;
+    // Everything else at its default is left out by the card's own types; an empty list of scopes is not.
+    drop_empty_lists(&mut value);
+    write(value)
+}
+
+fn without_signatures(card: &AgentCard) -> Result<Value, SignatureError> {
+    let mut value = serde_json::to_value(card).map_err(|_| SignatureError::NotCanonical)?;
+    if let Some(members) = value.as_object_mut() {
+        members.remove("signatures");
+    }
+    Ok(value)
+}
+
+fn drop_empty_lists(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, member| name != "list" || member.as_array().is_none_or(|list| !list.is_empty()));
+            members.values_mut().for_each(drop_empty_lists);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_empty_lists),
+        _ => {}
+    }
+}
+
+fn write(value: Value) -> Result<String, SignatureError> {
+    serde_json_canonicalizer::to_string(&value).map_err(|_| SignatureError::NotCanonical)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card() -> AgentCard {
+        serde_json::from_value(serde_json::json!({
+            "name": "deployer", "description": "Deploys.", "version": "1.0.0",
+            "supportedInterfaces": [{"url": "http://localhost:1/a2a/jsonrpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+            "capabilities": {"streaming": false},
+            "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
+            "defaultInputModes": [], "defaultOutputModes": ["text/plain"], "skills": []
+        }))
+        .unwrap()
+    }
+
+    fn es256() -> Key {
+        let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
+        Key::es256_pkcs8("k1", der.as_ref()).unwrap()
+    }
+
+    #[test]
+    fn w14_hs256_keeps_what_is_served_and_es256_drops_what_is_at_its_default() {
+        assert!(canonical_as_served(&card()).unwrap().contains(r#""bearer":{"list":[]}"#));
+        let form = canonical(&card()).unwrap();
+        assert!(form.contains(r#""bearer":{}"#));
+        assert!(form.contains(r#""defaultInputModes":[]"#), "a required member stays");
+        assert!(form.contains(r#""streaming":false"#), "an optional member that was set stays");
+        assert!(form.starts_with(r#"{"capabilities":"#), "members are sorted");
+    }
+
+    #[test]
+    fn a_signed_card_verifies_and_a_changed_one_does_not() {
+        for key in [Key::hs256("k1", b"secret"), es256()] {
+            let mut signed = card();
+            signed.signatures.push(key.sign(&card()).unwrap());
+            assert!(verify(&signed, std::slice::from_ref(&key)));
+            assert!(!verify(&signed, &[Key::hs256("other", b"secret")]), "an unknown key does not count");
+            assert!(!verify(&card(), std::slice::from_ref(&key)), "no signature is no proof");
+            signed.description.push_str(" To production.");
+            assert!(!verify(&signed, &[key]));
+        }
+    }
+
+    #[test]
+    fn the_header_cannot_choose_the_algorithm() {
+        let key = es256();
+        let mut forged = card();
+        let Kind::Es256(pair) = &key.kind else { unreachable!() };
+        forged.signatures.push(Key::hs256("k1", pair.public_key().as_ref()).sign(&card()).unwrap());
+        assert!(!verify(&forged, &[key]));
+    }
+}

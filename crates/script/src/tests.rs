@@ -1,0 +1,2 @@
+mod language;
+mod payments_api;

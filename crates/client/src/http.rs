@@ -1,0 +1,280 @@
+//! One HTTP exchange: dialled through the map, told to the tap, bounded in time and size.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use protocol::{AgentCard, Dial, TaskId, media};
+use reqwest::{Client, Method, Url, header};
+
+use crate::error::ClientError;
+use crate::tap::{Exchange, Headers, Sent, Tap};
+
+/// Time limits of a client.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// For connecting.
+    pub connect: Duration,
+    /// For an answer to begin. None: as long as it takes, as a blocking send may wait for hours.
+    pub answer: Option<Duration>,
+    /// For the next bytes of a body or a stream. Keep-alives count as bytes.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(5), answer: None, idle: Duration::from_secs(60) }
+    }
+}
+
+/// The largest answer that is read whole, in bytes.
+const LARGEST: usize = 64 << 20;
+
+/// Makes HTTP exchanges. Cheap to clone.
+#[derive(Clone)]
+pub struct Http {
+    client: Client,
+    dial: Dial,
+    limits: Limits,
+    tap: Option<Arc<dyn Tap>>,
+}
+
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http").field("dial", &self.dial).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Who answered: host and port.
+    pub origin: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers, names in lower case.
+    pub headers: Headers,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The content type; empty when there is none.
+    pub fn content_type(&self) -> &str {
+        let stated = self.headers.iter().find(|(name, _)| name == "content-type");
+        stated.map_or("", |(_, value)| value)
+    }
+
+    /// The error for an answer that is not what was expected.
+    pub fn not_a2a(&self, expected: &str) -> ClientError {
+        let text = String::from_utf8_lossy(&self.body);
+        let start: String = text.chars().take(80).collect();
+        let content_type = if self.content_type().is_empty() { "-" } else { self.content_type() };
+        ClientError::NotA2a {
+            origin: self.origin.clone(),
+            status: self.status,
+            content_type: content_type.to_owned(),
+            why: format!("{expected} was expected, it begins with {start:?}"),
+        }
+    }
+}
+
+/// An answer whose head is there.
+pub struct Opened {
+    pub(crate) origin: String,
+    pub(crate) status: u16,
+    pub(crate) headers: Headers,
+    pub(crate) response: reqwest::Response,
+    pub(crate) exchange: Option<Box<dyn Exchange>>,
+    pub(crate) idle: Duration,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").field("origin", &self.origin).field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+impl Opened {
+    /// Whether a stream of events follows.
+    pub fn is_event_stream(&self) -> bool {
+        let stated = self.headers.iter().find(|(name, _)| name == "content-type");
+        stated.is_some_and(|(_, value)| media::is(value, media::EVENT_STREAM))
+    }
+
+    /// Reads the body to its end.
+    pub async fn whole(mut self) -> Result<Answer, ClientError> {
+        match self.read().await {
+            Ok(body) => {
+                if let Some(exchange) = &mut self.exchange {
+                    exchange.answered(self.status, &self.headers, &body);
+                }
+                Ok(Answer { origin: self.origin, status: self.status, headers: self.headers, body })
+            }
+            Err(error) => {
+                if let Some(exchange) = &mut self.exchange {
+                    exchange.failed(&error.to_string());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        while let Some(piece) = next_piece(&mut self.response, &self.origin, self.idle).await? {
+            body.extend_from_slice(&piece);
+            if body.len() > LARGEST {
+                let why = format!("the answer is larger than {LARGEST} bytes");
+                return Err(ClientError::Broken { origin: self.origin.clone(), why });
+            }
+        }
+        Ok(body)
+    }
+}
+
+pub(crate) async fn next_piece(
+    response: &mut reqwest::Response,
+    origin: &str,
+    idle: Duration,
+) -> Result<Option<Bytes>, ClientError> {
+    let origin = || origin.to_owned();
+    match tokio::time::timeout(idle, response.chunk()).await {
+        Ok(Ok(piece)) => Ok(piece),
+        Ok(Err(cause)) => Err(ClientError::Broken { origin: origin(), why: first_cause(&cause) }),
+        Err(_) => Err(ClientError::TooSlow { origin: origin(), what: "the next bytes", limit: idle }),
+    }
+}
+
+/// The innermost cause, which says most in the fewest words.
+fn first_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+impl Http {
+    /// A client. It follows no redirects and uses no proxy, so what it sends goes where it says.
+    pub fn new(dial: Dial, limits: Limits, tap: Option<Arc<dyn Tap>>) -> Self {
+        // Fails when a provider is there already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .connect_timeout(limits.connect)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .tcp_nodelay(true)
+            .build()
+            .unwrap_or_default();
+        Self { client, dial, limits, tap }
+    }
+
+    /// Sends a request and waits for the head of its answer. `headers` are sent in this order, after `Host`.
+    pub async fn open(
+        &self,
+        title: &str,
+        method: &str,
+        url: &str,
+        headers: &[(&str, String)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Opened, ClientError> {
+        let bad_url = || ClientError::Url(url.to_owned());
+        let mut target: Url = url.parse().map_err(|_| bad_url())?;
+        let (Some(host), Some(port)) = (target.host_str(), target.port_or_known_default()) else {
+            return Err(bad_url());
+        };
+        let origin = format!("{host}:{port}");
+        let authority = target.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let query = target.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = format!("{}{query}", target.path());
+        let mut told: Headers = vec![("Host".to_owned(), authority.clone())];
+        told.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let mut exchange = self.tap.as_ref().map(|tap| {
+            tap.begin(Sent { title, method, path: &path, headers: &told, body: body.as_deref() })
+        });
+        if let Some(socket) = self.dial.get(&origin) {
+            let moved = target.set_ip_host(socket.ip()).and_then(|()| target.set_port(Some(socket.port())));
+            moved.map_err(|()| bad_url())?;
+        }
+        let verb = Method::from_bytes(method.as_bytes()).map_err(|_| bad_url())?;
+        let mut request = self.client.request(verb, target).header(header::HOST, authority);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        let sent = self.send(request, &origin).await;
+        match sent {
+            Ok(response) => {
+                let status = response.status().as_u16();
+                let headers = response.headers().iter();
+                let headers = headers
+                    .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+                    .collect();
+                Ok(Opened { origin, status, headers, response, exchange, idle: self.limits.idle })
+            }
+            Err(error) => {
+                if let Some(exchange) = &mut exchange {
+                    exchange.failed(&error.to_string());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder, origin: &str) -> Result<reqwest::Response, ClientError> {
+        let origin = origin.to_owned();
+        let sent = match self.limits.answer {
+            None => request.send().await,
+            Some(limit) => match tokio::time::timeout(limit, request.send()).await {
+                Ok(sent) => sent,
+                Err(_) => return Err(ClientError::TooSlow { origin, what: "the answer", limit }),
+            },
+        };
+        sent.map_err(|cause| {
+            let why = first_cause(&cause);
+            if cause.is_connect() && cause.is_timeout() {
+                ClientError::TooSlow { origin, what: "connecting", limit: self.limits.connect }
+            } else if cause.is_connect() {
+                ClientError::Unreachable { origin, why }
+            } else {
+                ClientError::Broken { origin, why }
+            }
+        })
+    }
+
+    /// Reads an agent's card: at the URL itself when it names a file, else at the well-known path of its origin
+    /// (specification 8.2).
+    pub async fn card(&self, title: &str, url: &str) -> Result<AgentCard, ClientError> {
+        let parsed: Url = url.parse().map_err(|_| ClientError::Url(url.to_owned()))?;
+        let card_url = if parsed.path().ends_with(".json") {
+            url.to_owned()
+        } else {
+            let origin = parsed.origin().ascii_serialization();
+            format!("{origin}{}", media::CARD_PATH)
+        };
+        let headers = [("Accept", media::JSON.to_owned())];
+        let answer = self.open(title, "GET", &card_url, &headers, None).await?.whole().await?;
+        if answer.status != 200 {
+            return Err(ClientError::NoCard { tried: vec![format!("{card_url} ({})", answer.status)] });
+        }
+        serde_json::from_slice(&answer.body).map_err(|cause| answer.not_a2a(&format!("an agent card ({cause})")))
+    }
+
+    /// Approves a task outside A2A, at the origin of the agent and nowhere else (DECISIONS O19). True when the agent
+    /// took it.
+    pub async fn approve(&self, title: &str, agent_url: &str, task: &TaskId) -> Result<bool, ClientError> {
+        let agent: Url = agent_url.parse().map_err(|_| ClientError::Url(agent_url.to_owned()))?;
+        let mut url = agent.clone();
+        let bad_url = || ClientError::Url(agent_url.to_owned());
+        url.path_segments_mut().map_err(|()| bad_url())?.clear().push("approve").push(task.as_str());
+        url.set_query(None);
+        let headers = [("Content-Type", media::JSON.to_owned())];
+        let body = Some(b"{}".to_vec());
+        let answer = self.open(title, "POST", url.as_str(), &headers, body).await?.whole().await?;
+        Ok(answer.status == 200)
+    }
+}

@@ -52,34 +52,30 @@ pub struct Connection {
     url: String,
     binding: Binding,
     token: Option<String>,
-    calls: AtomicU64,
+    calls: Arc<AtomicU64>,
 }
 
 impl Connection {
     /// A connection to an interface's URL.
     pub fn new(http: Http, url: impl Into<String>, binding: Binding, token: Option<String>) -> Self {
-        Self::counting(http, url, binding, token, 0)
+        Self::sharing(http, url, binding, token, Arc::default())
     }
 
-    /// A connection whose JSON-RPC ids go on after `calls` that were already made.
-    pub fn counting(http: Http, url: impl Into<String>, binding: Binding, token: Option<String>, calls: u64) -> Self {
+    /// A connection that counts its JSON-RPC ids together with others.
+    pub fn sharing(
+        http: Http,
+        url: impl Into<String>,
+        binding: Binding,
+        token: Option<String>,
+        calls: Arc<AtomicU64>,
+    ) -> Self {
         let url = url.into().trim_end_matches('/').to_owned();
-        Self { http, url, binding, token, calls: AtomicU64::new(calls) }
+        Self { http, url, binding, token, calls }
     }
 
     /// The interface's URL.
     pub fn url(&self) -> &str {
         &self.url
-    }
-
-    /// How many JSON-RPC calls were made, those made before included.
-    pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
-    }
-
-    /// Lets the ids go on after `calls`.
-    pub fn count_from(&self, calls: u64) {
-        self.calls.store(calls, Ordering::Relaxed);
     }
 
     /// What it makes its exchanges with.

@@ -1,0 +1,150 @@
+//! The planner on the command line.
+//!
+//! ```text
+//! $ planner ship --agent http://localhost:41241 --agent http://localhost:41242 --agent http://localhost:41243 \
+//!     --token deployer=dpl_test_7c1e4b
+//! card test-runner: skills run-tests; JSONRPC at http://localhost:41241/a2a/jsonrpc
+//! …
+//! deploy: TASK_STATE_COMPLETED
+//! ```
+
+mod calls;
+mod words;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use client::live::LiveIds;
+use client::{Http, Limits};
+use planner::{Failure, Operator, Order, Planner};
+use protocol::Dial;
+
+/// The client agent of the workshop: ships a commit with three agents, or makes one call to one agent.
+///
+/// Exit codes: 0 done, 1 ran and stopped, 2 could not run.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// How long to wait for an answer to begin, in seconds. Without it: as long as the work takes.
+    #[arg(long, global = true, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    /// How long a stream may be quiet, in seconds.
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 60.0)]
+    idle: f64,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Tests a commit, reviews its diff and deploys its build, with whichever agents have the skills.
+    Ship(Ship),
+    #[command(flatten)]
+    Call(calls::Call),
+}
+
+#[derive(clap::Args)]
+struct Ship {
+    /// An agent's URL. Repeatable.
+    #[arg(long = "agent", value_name = "URL", required = true)]
+    agents: Vec<String>,
+    /// The commit to test.
+    #[arg(long, value_name = "C", default_value = "a41d7c3")]
+    commit: String,
+    /// The diff to review; - reads standard input. Without it, the diff of the story.
+    #[arg(long, value_name = "FILE")]
+    diff: Option<PathBuf>,
+    /// The build to deploy.
+    #[arg(long, value_name = "B", default_value = "2026.10.06-1")]
+    build: String,
+    /// The branch to name when an agent asks for a base.
+    #[arg(long, value_name = "BRANCH", default_value = "main")]
+    base: String,
+    /// An agent's bearer token. Repeatable.
+    #[arg(long = "token", value_name = "NAME=T", value_parser = token)]
+    tokens: Vec<(String, String)>,
+    /// Who approves: the planner's own operator, the person at the terminal, or somebody else.
+    #[arg(long, value_enum, default_value_t = Who::Auto)]
+    operator: Who,
+    /// How long to follow one task before giving up, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
+    patience: f64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Who {
+    Auto,
+    Ask,
+    Wait,
+}
+
+fn token(text: &str) -> Result<(String, String), String> {
+    let (name, token) = text.split_once('=').ok_or("NAME=T is expected, such as deployer=dpl_test_7c1e4b")?;
+    Ok((name.to_owned(), token.to_owned()))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let limits = Limits {
+        answer: arguments.timeout.map(seconds),
+        idle: seconds(arguments.idle),
+        ..Limits::default()
+    };
+    let http = Http::new(Dial::default(), limits, None);
+    match arguments.command {
+        Command::Ship(ship) => match run(ship, http).await {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(why) => cannot(&why),
+        },
+        Command::Call(call) => match calls::run(call, http).await {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(why) => cannot(&why),
+        },
+    }
+}
+
+fn cannot(why: &str) -> ExitCode {
+    eprintln!("{why}");
+    ExitCode::from(2)
+}
+
+fn seconds(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX)
+}
+
+/// Reads a file, or standard input for a dash. The error says which and why.
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    let mut content = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().read_to_end(&mut content).map_err(|cause| format!("standard input: {cause}"))?;
+        return Ok(content);
+    }
+    std::fs::read(file).map_err(|cause| format!("{}: {cause}", file.display()))
+}
+
+async fn run(ship: Ship, http: Http) -> Result<bool, String> {
+    let diff = ship.diff.as_deref().map(read).transpose()?.unwrap_or_else(|| Order::default().diff);
+    let order = Order { commit: ship.commit, diff, build: ship.build };
+    let operator = match ship.operator {
+        Who::Auto => Operator::Auto,
+        Who::Ask => Operator::Ask,
+        Who::Wait => Operator::Wait,
+    };
+    let print = Arc::new(|line: &str| println!("{line}"));
+    let planner = Planner::new(http, Arc::new(LiveIds), print, operator);
+    let mut planner = planner.with_base(ship.base).with_patience(seconds(ship.patience));
+    let tokens = ship.tokens;
+    let token = |agent: &str| tokens.iter().find(|(name, _)| name == agent).map(|(_, token)| token.clone());
+    let words = |failure: Failure| failure.to_string();
+    for agent in &ship.agents {
+        planner.meet(agent, token).await.map_err(words)?;
+    }
+    planner.ship(&order).await.map(|ended| ended.is_live()).map_err(words)
+}

@@ -604,6 +604,6 @@ impl Saying for crate::say::Chunk {
     }
 
     fn is_allowed_when_stopping(&self) -> bool {
-        true
+        false
     }
 }

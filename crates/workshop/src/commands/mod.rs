@@ -1,0 +1,73 @@
+//! The commands, one file each.
+
+mod check;
+mod list;
+mod record;
+mod run;
+mod serve;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// The bench of the Agent2Agent workshop kit.
+///
+/// Exit codes: 0 done, 1 ran and differs or stopped, 2 could not run.
+#[derive(Debug, Parser)]
+#[command(name = "workshop", version)]
+pub struct Arguments {
+    /// Reads scenarios and stories from a folder instead of those that are built in.
+    #[arg(long, global = true, value_name = "DIR")]
+    scenarios: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Starts the three agents and lets the planner ship a commit (the default).
+    Run(run::Run),
+    /// Writes the captures of scenarios.
+    Record(record::Record),
+    /// Records a set and compares it with its committed captures.
+    Check(check::Check),
+    /// Lists the scenarios with the questions they answer.
+    List(list::List),
+    /// Keeps the three agents up on the kit's ports.
+    Serve(serve::Serve),
+}
+
+/// How a command ended.
+pub enum End {
+    /// It did what it should.
+    Done,
+    /// It ran, and differs or stopped.
+    Differs,
+}
+
+/// Runs a command. The error is why it could not run.
+pub async fn run(arguments: Arguments) -> Result<End, String> {
+    let files = crate::files::Files::of(arguments.scenarios);
+    match arguments.command.unwrap_or(Command::Run(run::Run::default())) {
+        Command::Run(command) => command.run(&files).await,
+        Command::Record(command) => command.run(&files).await,
+        Command::Check(command) => command.run(&files).await,
+        Command::List(command) => command.run(&files),
+        Command::Serve(command) => command.run(&files).await,
+    }
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Writes files into a folder, which is made.
+fn write(folder: &std::path::Path, recording: &crate::record::Recording) -> Result<(), String> {
+    let at = |path: &std::path::Path, cause: std::io::Error| format!("{}: {cause}", path.display());
+    std::fs::create_dir_all(folder).map_err(|cause| at(folder, cause))?;
+    for (name, bytes) in recording {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).map_err(|cause| at(&path, cause))?;
+    }
+    Ok(())
+}

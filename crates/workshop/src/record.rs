@@ -1,0 +1,61 @@
+//! Runs a set from its beginning and gives the files that it records.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use protocol::Dial;
+
+use crate::agents::{Agents, Source};
+use crate::set::Set;
+use crate::steps::Client;
+use crate::webhooks::Receiver;
+
+/// The files of a recording, by name.
+pub type Recording = BTreeMap<String, Vec<u8>>;
+
+/// Why a scenario could not be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRecorded {
+    /// A socket failed.
+    #[error("the agents could not be started: {0}")]
+    Io(#[from] io::Error),
+    /// A step did not do what the file says.
+    #[error("{scenario}, step {step}: {why}")]
+    Step {
+        /// The scenario.
+        scenario: String,
+        /// The step, from 1.
+        step: usize,
+        /// What happened.
+        why: String,
+    },
+}
+
+/// Records scenarios of a set, by their places in its order. What comes before them runs too, and is thrown away,
+/// because ids, stamps and tasks carry over.
+pub async fn record(set: &Set, wanted: &[usize]) -> Result<Recording, NotRecorded> {
+    let mut dial = Dial::default();
+    let receiver = Receiver::start().await?;
+    if let Some(webhook) = &set.webhook {
+        dial.set(webhook, receiver.address);
+    }
+    let agents = Agents::start(set, dial, Source::Seeded).await?;
+    let mut recording = Recording::new();
+    let mut names = HashMap::new();
+    let last = wanted.iter().max().map_or(0, |last| last + 1);
+    for (place, scenario) in set.scenarios.iter().take(last).enumerate() {
+        let mut client = Client::new(scenario, &agents, &receiver, &mut names);
+        for (at, step) in scenario.steps.iter().enumerate() {
+            client.step(step).await.map_err(|why| NotRecorded::Step {
+                scenario: scenario.name.clone(),
+                step: at + 1,
+                why,
+            })?;
+        }
+        if wanted.contains(&place) {
+            recording.extend(client.files());
+        }
+    }
+    agents.stop().await;
+    Ok(recording)
+}

@@ -1,0 +1,200 @@
+//! Three agent processes and one planner process over TCP, as a person starts them.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The folder of the programs, built if they are not.
+fn programs() -> &'static Path {
+    static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
+        // This test is target/PROFILE/deps/NAME.
+        let test = std::env::current_exe().unwrap();
+        let folder = test.parent().unwrap().parent().unwrap().to_owned();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--target-dir"]).arg(folder.parent().unwrap());
+        for package in ["planner", "test-runner", "code-reviewer", "deployer"] {
+            build.args(["--package", package]);
+        }
+        assert!(build.status().unwrap().success(), "the programs are built");
+        folder
+    })
+}
+
+/// An agent process on a free port. Dropping it kills it.
+struct Agent {
+    child: Child,
+    url: String,
+}
+
+impl Agent {
+    fn start(name: &str) -> Self {
+        let mut child = Command::new(programs().join(name))
+            .args(["--listen", "127.0.0.1:0", "--log", "warn"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let card = line.split_whitespace().last().unwrap().to_owned();
+        assert!(line.starts_with(&format!("{name} is ready: http://localhost:")), "{line}");
+        let url = card.strip_suffix("/.well-known/agent-card.json").unwrap().to_owned();
+        Self { child, url }
+    }
+
+    fn signal(&self, signal: &str) {
+        let killed = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+    }
+
+    /// Waits for the end, at most so long.
+    fn ended(&mut self, limit: Duration) -> Option<i32> {
+        let since = Instant::now();
+        while since.elapsed() < limit {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        None
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn planner(arguments: &[&str]) -> Output {
+    Command::new(programs().join("planner")).args(arguments).output().unwrap()
+}
+
+fn ship(agents: &[Agent], more: &[&str]) -> (Option<i32>, String) {
+    let mut arguments = vec!["ship", "--token", "deployer=dpl_test_7c1e4b"];
+    for agent in agents {
+        arguments.extend(["--agent", agent.url.as_str()]);
+    }
+    arguments.extend(more);
+    let output = planner(&arguments);
+    (output.status.code(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap())
+}
+
+fn three() -> Vec<Agent> {
+    ["test-runner", "code-reviewer", "deployer"].into_iter().map(Agent::start).collect()
+}
+
+/// A log without what differs from run to run: ids and ports.
+fn steady(log: &str, agents: &[Agent]) -> String {
+    let mut log = log.to_owned();
+    for (agent, port) in agents.iter().zip(["41241", "41242", "41243"]) {
+        log = log.replace(&agent.url, &format!("http://localhost:{port}"));
+    }
+    let words = log.split_inclusive(char::is_whitespace).map(|word| {
+        let bare = word.trim_end();
+        let id = |text: &str| text.len() >= 8 && text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
+        match bare.rsplit_once('/') {
+            Some((before, last)) if id(last) => format!("{before}/ID{}", &word[bare.len()..]),
+            None if id(bare) => format!("ID{}", &word[bare.len()..]),
+            _ => word.to_owned(),
+        }
+    });
+    words.collect()
+}
+
+#[test]
+fn three_agents_and_a_planner_give_the_log_of_the_capture() {
+    let agents = three();
+    let (code, log) = ship(&agents, &[]);
+    assert_eq!(code, Some(0), "{log}");
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/kit/captures/19-planner.log");
+    let expected = std::fs::read_to_string(capture).unwrap();
+    assert_eq!(steady(&log, &agents), steady(&expected, &[]));
+}
+
+#[test]
+fn a_failing_commit_stops_after_the_tests_and_a_risky_diff_at_the_review() {
+    let agents = three();
+    let (code, log) = ship(&agents, &["--commit", "9f3c2e1"]);
+    assert_eq!(code, Some(1));
+    assert!(log.ends_with("tests: 1 failed, 11 passed\nstop: 1 test(s) failed\n"), "{log}");
+    let diff = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/stories/refunds-rounding.diff");
+    let (code, log) = ship(&agents, &["--diff", diff.to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    assert!(log.ends_with("review: 2 findings, 1 blocking\nstop: a high-severity finding blocks the deploy\n"), "{log}");
+}
+
+#[test]
+fn an_agent_ends_within_five_seconds_of_a_signal_with_code_0_even_when_it_is_watched() {
+    for signal in ["-TERM", "-INT"] {
+        let mut agent = Agent::start("deployer");
+        let token = ["--token", "dpl_test_7c1e4b"];
+        let sent = planner(&[&["send", agent.url.as_str(), "Deploy build 7 to staging"], &token[..]].concat());
+        let text = String::from_utf8(sent.stdout).unwrap();
+        let task = text.split_whitespace().nth(1).unwrap().to_owned();
+        // Somebody watches the task, so a stream is open.
+        let mut watcher = Command::new(programs().join("planner"))
+            .args([&["subscribe", agent.url.as_str(), task.as_str()], &token[..]].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(watcher.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert!(line.contains("TASK_STATE_AUTH_REQUIRED"), "{line}");
+        agent.signal(signal);
+        assert_eq!(agent.ended(Duration::from_secs(5)), Some(0));
+        let _ = out.read_to_string(&mut line);
+        let _ = watcher.wait();
+    }
+}
+
+#[test]
+fn a_taken_port_is_named_with_the_flag_that_moves_it() {
+    let agent = Agent::start("test-runner");
+    let listen = agent.url.replace("http://localhost", "127.0.0.1");
+    let second = Command::new(programs().join("test-runner")).args(["--listen", &listen]).output().unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    let words = String::from_utf8(second.stderr).unwrap();
+    assert!(words.contains("is taken; --listen ADDR moves it"), "{words}");
+}
+
+#[test]
+fn the_health_check_says_whether_an_agent_listens() {
+    let mut agent = Agent::start("code-reviewer");
+    let listen = agent.url.replace("http://localhost", "127.0.0.1");
+    let check = || {
+        let mut check = Command::new(programs().join("code-reviewer"));
+        check.args(["--listen", &listen, "--healthcheck"]).output().unwrap().status.code()
+    };
+    assert_eq!(check(), Some(0));
+    agent.signal("-TERM");
+    agent.ended(Duration::from_secs(5));
+    assert_eq!(check(), Some(1));
+}
+
+#[test]
+fn an_agent_that_does_not_answer_is_named_and_nothing_is_sent() {
+    let output = planner(&["ship", "--agent", "http://127.0.0.1:9"]);
+    assert_eq!(output.status.code(), Some(2));
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("127.0.0.1:9 does not answer"), "{words}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn one_call_prints_words_or_json() {
+    let agent = Agent::start("code-reviewer");
+    let asked = planner(&["send", &agent.url, "What languages can you review?"]);
+    assert!(String::from_utf8(asked.stdout).unwrap().starts_with("I review unified diffs in Python"));
+    let json = planner(&["send", &agent.url, "What languages can you review?", "--json"]);
+    let message: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(message["role"], "ROLE_AGENT");
+    let unknown = planner(&["get", &agent.url, "no-such-task"]);
+    assert_eq!(unknown.status.code(), Some(1), "the agent answered, with an error");
+    assert_eq!(String::from_utf8(unknown.stderr).unwrap(), "error -32001: Task not found\n");
+}

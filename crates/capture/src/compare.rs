@@ -25,11 +25,7 @@ pub fn first_difference(expected: &[u8], actual: &[u8]) -> Option<Difference> {
             (None, None) => break,
             (expected, actual) if expected == actual => {}
             (expected, actual) => {
-                return Some(Difference {
-                    line,
-                    expected: expected.map(readable),
-                    actual: actual.map(readable),
-                });
+                return Some(Difference { line, expected: expected.map(readable), actual: actual.map(readable) });
             }
         }
     }
@@ -46,13 +42,8 @@ fn readable(line: &[u8]) -> String {
 impl fmt::Display for Difference {
     /// `line 12: expected …, got …`. Of long lines only the part around the difference is shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [expected, actual] =
-            [&self.expected, &self.actual].map(|line| line.as_deref().unwrap_or_default());
-        let shared = expected
-            .chars()
-            .zip(actual.chars())
-            .take_while(|(left, right)| left == right)
-            .count();
+        let [expected, actual] = [&self.expected, &self.actual].map(|line| line.as_deref().unwrap_or_default());
+        let shared = expected.chars().zip(actual.chars()).take_while(|(left, right)| left == right).count();
         let show = |line: &Option<String>| match line {
             Some(text) => format!("`{}`", around(text, shared)),
             None => "the end of the text".to_owned(),
@@ -66,11 +57,7 @@ impl fmt::Display for Difference {
 fn around(text: &str, place: usize) -> String {
     const BEFORE: usize = 40;
     const AFTER: usize = 80;
-    let start = if text.chars().count() > BEFORE + AFTER {
-        place.saturating_sub(BEFORE)
-    } else {
-        0
-    };
+    let start = if text.chars().count() > BEFORE + AFTER { place.saturating_sub(BEFORE) } else { 0 };
     let mut shown = String::from(if start > 0 { "…" } else { "" });
     let mut rest = text.chars().skip(start);
     for c in rest.by_ref().take(BEFORE + AFTER) {
@@ -91,9 +78,7 @@ mod tests {
     use super::*;
 
     fn told(expected: &str, actual: &str) -> String {
-        first_difference(expected.as_bytes(), actual.as_bytes())
-            .unwrap()
-            .to_string()
+        first_difference(expected.as_bytes(), actual.as_bytes()).unwrap().to_string()
     }
 
     #[test]
@@ -104,32 +89,20 @@ mod tests {
 
     #[test]
     fn the_first_line_that_differs_is_told() {
-        assert_eq!(
-            told("a\nb\nc\n", "a\nx\ny\n"),
-            "line 2: expected `b`, got `x`"
-        );
+        assert_eq!(told("a\nb\nc\n", "a\nx\ny\n"), "line 2: expected `b`, got `x`");
     }
 
     #[test]
     fn a_text_that_ends_early_or_late_is_told() {
-        assert_eq!(
-            told("a\nb", "a"),
-            "line 2: expected `b`, got the end of the text"
-        );
-        assert_eq!(
-            told("a", "a\n"),
-            "line 2: expected the end of the text, got ``"
-        );
+        assert_eq!(told("a\nb", "a"), "line 2: expected `b`, got the end of the text");
+        assert_eq!(told("a", "a\n"), "line 2: expected the end of the text, got ``");
     }
 
     #[test]
     fn what_the_eye_misses_is_made_visible() {
         assert_eq!(told("a", "a\r"), "line 1: expected `a`, got `a\\r`");
         let difference = first_difference(b"\xff", b"\xfe").unwrap();
-        assert_eq!(
-            difference.to_string(),
-            "line 1: expected `\\xff`, got `\\xfe`"
-        );
+        assert_eq!(difference.to_string(), "line 1: expected `\\xff`, got `\\xfe`");
     }
 
     #[test]

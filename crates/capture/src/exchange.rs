@@ -96,12 +96,7 @@ pub struct Response {
 impl Response {
     /// A response with the usual words for its status. An empty body counts as none.
     pub fn new(status: u16, headers: Headers, body: Vec<u8>) -> Self {
-        Self {
-            status,
-            reason: reason(status).to_owned(),
-            headers,
-            body: (!body.is_empty()).then_some(body),
-        }
+        Self { status, reason: reason(status).to_owned(), headers, body: (!body.is_empty()).then_some(body) }
     }
 }
 

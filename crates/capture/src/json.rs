@@ -91,9 +91,7 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
         let length = match rest.as_bytes().first()? {
             b'{' | b'}' | b'[' | b']' | b',' | b':' => 1,
             b'"' => string_length(rest),
-            _ => rest
-                .find(|c: char| "{}[],:\" \t\n\r".contains(c))
-                .unwrap_or(rest.len()),
+            _ => rest.find(|c: char| "{}[],:\" \t\n\r".contains(c)).unwrap_or(rest.len()),
         };
         let (token, after) = rest.split_at(length);
         rest = after;
@@ -140,8 +138,7 @@ pub(crate) mod tests {
         let text = r#"{"b":1.10,"a":[123456789012345678901234567890,-0.0e+5],"e":{},"n":[ ]}"#;
         let expected = "{\n  \"b\": 1.10,\n  \"a\": [\n    123456789012345678901234567890,\n    -0.0e+5\n  ],\n  \"e\": {},\n  \"n\": []\n}";
         assert_eq!(pretty(text).as_deref(), Some(expected));
-        let expected =
-            r#"{"b": 1.10, "a": [123456789012345678901234567890, -0.0e+5], "e": {}, "n": []}"#;
+        let expected = r#"{"b": 1.10, "a": [123456789012345678901234567890, -0.0e+5], "e": {}, "n": []}"#;
         assert_eq!(line(text).as_deref(), Some(expected));
     }
 
@@ -155,17 +152,12 @@ pub(crate) mod tests {
 
     #[test]
     fn half_a_surrogate_pair_keeps_its_escape() {
-        assert_eq!(
-            line(r#"["\ud83d\u00e9"]"#).as_deref(),
-            Some(r#"["\ud83d\u00e9"]"#)
-        );
+        assert_eq!(line(r#"["\ud83d\u00e9"]"#).as_deref(), Some(r#"["\ud83d\u00e9"]"#));
     }
 
     #[test]
     fn what_is_not_json_is_refused() {
-        for text in [
-            "", "{", "{]", "[1,]", "01", "\"a", "nul", "{} {}", "\u{a0}1",
-        ] {
+        for text in ["", "{", "{]", "[1,]", "01", "\"a", "nul", "{} {}", "\u{a0}1"] {
             assert_eq!(pretty(text), None, "{text}");
         }
     }

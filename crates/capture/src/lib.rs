@@ -18,7 +18,5 @@ pub mod recorder;
 pub mod transcript;
 
 pub use compare::{Difference, first_difference};
-pub use exchange::{
-    Answer, Capture, End, Entry, Exchange, Headers, Request, Response, Stream, StreamItem, Webhook,
-};
+pub use exchange::{Answer, Capture, End, Entry, Exchange, Headers, Request, Response, Stream, StreamItem, Webhook};
 pub use recorder::{Recorder, Ticket};

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::exchange::{
-    Answer, Capture, End, Entry, Exchange, Headers, Request, Response, Stream, StreamItem, Webhook,
-    reason,
+    Answer, Capture, End, Entry, Exchange, Headers, Request, Response, Stream, StreamItem, Webhook, reason,
 };
 
 /// Takes down exchanges as they happen. Clones write to the same capture, so several tasks may share one.
@@ -37,10 +36,7 @@ impl Recorder {
     /// A recorder that keeps the time of everything: `clock` tells how long ago the caller's start was. It is asked
     /// while the capture is locked, so it must not call the recorder.
     pub fn with_clock(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
-        Self {
-            clock: Some(Arc::new(clock)),
-            ..Self::default()
-        }
+        Self { clock: Some(Arc::new(clock)), ..Self::default() }
     }
 
     /// Takes down a request as it leaves. The exchange has no answer until the ticket tells of one.
@@ -58,11 +54,7 @@ impl Recorder {
             sent: self.now(),
             answered: None,
         }));
-        Ticket {
-            recorder: self.clone(),
-            number,
-            place: book.capture.entries.len() - 1,
-        }
+        Ticket { recorder: self.clone(), number, place: book.capture.entries.len() - 1 }
     }
 
     /// Takes down a request that the client received.
@@ -149,13 +141,8 @@ impl Ticket {
 
     /// The head of an event stream arrived.
     pub fn open_stream(&self, status: u16, headers: Headers) {
-        let stream = Answer::Stream(Stream {
-            status,
-            reason: reason(status).to_owned(),
-            headers,
-            items: Vec::new(),
-            end: None,
-        });
+        let stream =
+            Answer::Stream(Stream { status, reason: reason(status).to_owned(), headers, items: Vec::new(), end: None });
         let mut book = self.recorder.lock();
         if self.settle(&mut book, stream) {
             book.open.push(self.place);
@@ -198,7 +185,8 @@ impl Ticket {
 
     /// Whether this was the first answer.
     fn settle(&self, book: &mut Book, answer: Answer) -> bool {
-        let waiting = |exchange: &&mut Exchange| matches!(&exchange.answer, Answer::NoAnswer(reason) if reason.is_empty());
+        let waiting =
+            |exchange: &&mut Exchange| matches!(&exchange.answer, Answer::NoAnswer(reason) if reason.is_empty());
         let Some(exchange) = book.exchange(self.place).filter(waiting) else {
             return false;
         };
@@ -220,11 +208,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     fn get(path: &str) -> Request {
-        Request {
-            method: "GET".into(),
-            path: path.into(),
-            ..Request::default()
-        }
+        Request { method: "GET".into(), path: path.into(), ..Request::default() }
     }
 
     fn items(recorder: &Recorder, number: usize) -> Vec<StreamItem> {
@@ -296,21 +280,15 @@ mod tests {
     #[test]
     fn times_come_from_the_clock_that_was_handed_in() {
         let ticks = AtomicU64::new(0);
-        let recorder = Recorder::with_clock(move || {
-            Duration::from_millis(ticks.fetch_add(1, Ordering::Relaxed))
-        });
+        let recorder = Recorder::with_clock(move || Duration::from_millis(ticks.fetch_add(1, Ordering::Relaxed)));
         let ticket = recorder.begin("stream", get("/"));
         ticket.open_stream(200, Headers::new());
         ticket.frame("1");
         ticket.end();
         let capture = recorder.capture();
         let (_, exchange) = capture.exchanges().next().unwrap();
-        let Answer::Stream(stream) = &exchange.answer else {
-            panic!("no stream")
-        };
-        let StreamItem::Frame { at, .. } = &stream.items[0] else {
-            panic!("no frame")
-        };
+        let Answer::Stream(stream) = &exchange.answer else { panic!("no stream") };
+        let StreamItem::Frame { at, .. } = &stream.items[0] else { panic!("no frame") };
         let end = stream.end.unwrap();
         assert_eq!(end.order, 0);
         let told = [exchange.sent, exchange.answered, *at, end.at];

@@ -56,7 +56,9 @@ pub fn choose<'a>(card: &'a AgentCard, bindings: &[Binding]) -> Result<(&'a Agen
     card.supported_interfaces.iter().filter(spoken).find_map(fits).ok_or_else(|| {
         let offers = card.supported_interfaces.iter();
         let offers: Vec<_> = offers
-            .map(|interface| format!("{} {} at {}", interface.protocol_binding, interface.protocol_version, interface.url))
+            .map(|interface| {
+                format!("{} {} at {}", interface.protocol_binding, interface.protocol_version, interface.url)
+            })
             .collect();
         NoInterface {
             agent: card.name.clone(),

@@ -224,14 +224,16 @@ impl Connection {
     /// Reads the result of an answer. An error of the protocol is [`ClientError::Remote`].
     pub fn decode<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, ClientError> {
         match self.binding {
-            Binding::JsonRpc => match rpc::answer::<&RawValue>(&answer.body) {
-                Ok(rpc::Answer::Error(error)) => Err(error.into()),
-                Ok(rpc::Answer::Result(result)) => {
-                    serde_json::from_str(result.get()).map_err(|cause| answer.not_a2a(&cause.to_string()))
+            Binding::JsonRpc => {
+                match rpc::answer::<&RawValue>(&answer.body) {
+                    Ok(rpc::Answer::Error(error)) => Err(error.into()),
+                    Ok(rpc::Answer::Result(result)) => {
+                        serde_json::from_str(result.get()).map_err(|cause| answer.not_a2a(&cause.to_string()))
+                    }
+                    Err(_) => Err(http_error(&answer.body)
+                        .map_or_else(|| answer.not_a2a("a JSON-RPC answer"), ClientError::Remote)),
                 }
-                Err(_) => Err(http_error(&answer.body)
-                    .map_or_else(|| answer.not_a2a("a JSON-RPC answer"), ClientError::Remote)),
-            },
+            }
             Binding::HttpJson => {
                 let expected = || answer.not_a2a("an HTTP+JSON answer");
                 if (200..300).contains(&answer.status) {

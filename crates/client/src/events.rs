@@ -55,10 +55,10 @@ impl Events {
             }
             let origin = &self.opened.origin;
             match next_piece(&mut self.opened.response, origin, self.opened.idle).await? {
-                Some(piece) => self.reader.push(&piece).map_err(|broken| ClientError::Broken {
-                    origin: origin.clone(),
-                    why: broken.to_string(),
-                })?,
+                Some(piece) => self
+                    .reader
+                    .push(&piece)
+                    .map_err(|broken| ClientError::Broken { origin: origin.clone(), why: broken.to_string() })?,
                 None if self.reader.is_cut() => return Err(ClientError::Cut { origin: origin.clone() }),
                 None => self.over = true,
             }
@@ -109,9 +109,9 @@ fn decode(data: &str, binding: Binding) -> Result<StreamResponse, Undecodable> {
             Ok(rpc::Answer::Error(error)) => Err(Undecodable::Remote(error)),
             Err(cause) => Err(nonsense(&cause)),
         },
-        Binding::HttpJson => serde_json::from_str(data).or_else(|cause| match http_error(data.as_bytes()) {
-            Some(error) => Err(Undecodable::Remote(error)),
-            None => Err(nonsense(&cause)),
+        Binding::HttpJson => serde_json::from_str(data).map_err(|cause| match http_error(data.as_bytes()) {
+            Some(error) => Undecodable::Remote(error),
+            None => nonsense(&cause),
         }),
     }
 }

@@ -191,9 +191,10 @@ impl Http {
         let path = format!("{}{query}", target.path());
         let mut told: Headers = vec![("Host".to_owned(), authority.clone())];
         told.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        let mut exchange = self.tap.as_ref().map(|tap| {
-            tap.begin(Sent { title, method, path: &path, headers: &told, body: body.as_deref() })
-        });
+        let mut exchange = self
+            .tap
+            .as_ref()
+            .map(|tap| tap.begin(Sent { title, method, path: &path, headers: &told, body: body.as_deref() }));
         if let Some(socket) = self.dial.get(&origin) {
             let moved = target.set_ip_host(socket.ip()).and_then(|()| target.set_port(Some(socket.port())));
             moved.map_err(|()| bad_url())?;

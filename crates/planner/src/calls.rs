@@ -164,7 +164,8 @@ async fn made(call: Call, http: Http) -> Result<(), Failed> {
             let mut request = SendMessageRequest::new(message);
             let history_length = history.and_then(|length| i32::try_from(length).ok());
             if return_immediately || history_length.is_some() {
-                let configuration = SendMessageConfiguration { return_immediately, history_length, ..Default::default() };
+                let configuration =
+                    SendMessageConfiguration { return_immediately, history_length, ..Default::default() };
                 request.configuration = Some(configuration);
             }
             if stream {

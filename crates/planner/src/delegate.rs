@@ -65,13 +65,7 @@ impl Planner {
         }
     }
 
-    async fn send(
-        &self,
-        agent: &Agent,
-        title: &str,
-        parts: Vec<Part>,
-        task: Option<&Task>,
-    ) -> Result<Reply, Failure> {
+    async fn send(&self, agent: &Agent, title: &str, parts: Vec<Part>, task: Option<&Task>) -> Result<Reply, Failure> {
         let mut message = Message::new(self.message_id(), Role::User, parts);
         message.context_id = task.and_then(|task| task.context_id.clone());
         message.task_id = task.map(|task| task.id.clone());

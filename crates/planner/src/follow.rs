@@ -96,7 +96,8 @@ impl Planner {
         let (mut pause, mut now) = (FIRST_PAUSE, task.clone());
         let title = format!("GetTask on {}", agent.name);
         loop {
-            now = agent.connection.get(&title, &now.id, None).await.map_err(|cause| self.failure(&agent.name, cause))?;
+            now =
+                agent.connection.get(&title, &now.id, None).await.map_err(|cause| self.failure(&agent.name, cause))?;
             let still_waits = waited_for_approval && now.status.state == protocol::TaskState::AuthRequired;
             if now.status.state.phase().settles() && !still_waits {
                 return Ok(now);

@@ -90,11 +90,7 @@ fn token(text: &str) -> Result<(String, String), String> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let limits = Limits {
-        answer: arguments.timeout.map(seconds),
-        idle: seconds(arguments.idle),
-        ..Limits::default()
-    };
+    let limits = Limits { answer: arguments.timeout.map(seconds), idle: seconds(arguments.idle), ..Limits::default() };
     let http = Http::new(Dial::default(), limits, None);
     match arguments.command {
         Command::Ship(ship) => match run(ship, http).await {

@@ -1,5 +1,7 @@
 //! Each branch of the planner's loop, against an agent that plays it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -242,7 +242,11 @@ pub struct SendMessageConfiguration {
     #[serde(deserialize_with = "read::integer", skip_serializing_if = "Option::is_none", alias = "history_length")]
     pub history_length: Option<i32>,
     /// Answer as soon as the task is there, instead of when it has settled.
-    #[serde(deserialize_with = "read::or_default", skip_serializing_if = "read::is_false", alias = "return_immediately")]
+    #[serde(
+        deserialize_with = "read::or_default",
+        skip_serializing_if = "read::is_false",
+        alias = "return_immediately"
+    )]
     pub return_immediately: bool,
     /// A webhook for the task that the message makes or continues.
     #[serde(skip_serializing_if = "Option::is_none", alias = "task_push_notification_config")]
@@ -409,7 +413,12 @@ pub struct ListTaskPushNotificationConfigsResponse {
     #[serde(default, deserialize_with = "read::or_default")]
     pub configs: Vec<TaskPushNotificationConfig>,
     /// Where the next page begins.
-    #[serde(default, deserialize_with = "read::text", skip_serializing_if = "Option::is_none", alias = "next_page_token")]
+    #[serde(
+        default,
+        deserialize_with = "read::text",
+        skip_serializing_if = "Option::is_none",
+        alias = "next_page_token"
+    )]
     pub next_page_token: Option<String>,
 }
 

@@ -244,7 +244,12 @@ pub struct HttpAuthSecurityScheme {
     /// The scheme of the `Authorization` header.
     pub scheme: String,
     /// What a bearer token looks like, such as `JWT`.
-    #[serde(default, deserialize_with = "read::text", skip_serializing_if = "Option::is_none", alias = "bearer_format")]
+    #[serde(
+        default,
+        deserialize_with = "read::text",
+        skip_serializing_if = "Option::is_none",
+        alias = "bearer_format"
+    )]
     pub bearer_format: Option<String>,
 }
 

@@ -135,9 +135,7 @@ impl ErrorKind {
             Self::ContentTypeNotSupported => {
                 (-32005, 400, InvalidArgument, "CONTENT_TYPE_NOT_SUPPORTED", "Content type not supported")
             }
-            Self::InvalidAgentResponse => {
-                (-32006, 500, Internal, "INVALID_AGENT_RESPONSE", "Invalid agent response")
-            }
+            Self::InvalidAgentResponse => (-32006, 500, Internal, "INVALID_AGENT_RESPONSE", "Invalid agent response"),
             Self::ExtendedAgentCardNotConfigured => (
                 -32007,
                 400,
@@ -145,13 +143,9 @@ impl ErrorKind {
                 "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
                 "Extended agent card is not configured",
             ),
-            Self::ExtensionSupportRequired => (
-                -32008,
-                400,
-                FailedPrecondition,
-                "EXTENSION_SUPPORT_REQUIRED",
-                "Extension support is required",
-            ),
+            Self::ExtensionSupportRequired => {
+                (-32008, 400, FailedPrecondition, "EXTENSION_SUPPORT_REQUIRED", "Extension support is required")
+            }
             Self::VersionNotSupported => {
                 (-32009, 400, FailedPrecondition, "VERSION_NOT_SUPPORTED", "Protocol version not supported")
             }

@@ -236,14 +236,7 @@ read::object!(Artifact);
 impl Artifact {
     /// An artifact with an id and its content.
     pub fn new(artifact_id: ArtifactId, parts: impl Into<Parts>) -> Self {
-        Self {
-            artifact_id,
-            name: None,
-            description: None,
-            parts: parts.into(),
-            metadata: None,
-            extensions: Vec::new(),
-        }
+        Self { artifact_id, name: None, description: None, parts: parts.into(), metadata: None, extensions: Vec::new() }
     }
 }
 

@@ -55,8 +55,7 @@ impl Cards {
             protocol_version: media::VERSION.to_owned(),
         };
         let mut card = card.clone();
-        card.supported_interfaces =
-            vec![interface(&self.rpc_path, "JSONRPC"), interface(&self.rest_path, "HTTP+JSON")];
+        card.supported_interfaces = vec![interface(&self.rpc_path, "JSONRPC"), interface(&self.rest_path, "HTTP+JSON")];
         card
     }
 
@@ -93,8 +92,12 @@ impl Cards {
     pub fn answer(&self, base_url: &Arc<str>, headers: &HeaderMap) -> Response<Body> {
         let Written { body, etag } = self.written(base_url);
         let same = match headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()) {
-            Some(known) => known.split(',').map(str::trim).any(|known| known == "*" || known.as_bytes() == etag.as_bytes()),
-            None => headers.get(header::IF_MODIFIED_SINCE).is_some_and(|value| value.as_bytes() == self.since.as_bytes()),
+            Some(known) => {
+                known.split(',').map(str::trim).any(|known| known == "*" || known.as_bytes() == etag.as_bytes())
+            }
+            None => {
+                headers.get(header::IF_MODIFIED_SINCE).is_some_and(|value| value.as_bytes() == self.since.as_bytes())
+            }
         };
         let mut response = if same {
             let mut response = Response::new(Body::empty());

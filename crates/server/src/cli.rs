@@ -131,7 +131,9 @@ async fn serve(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>, own: So
         && flags.public_url.is_none()
         && flags.host.is_empty()
     {
-        tracing::warn!("other machines will read localhost in this agent's card; --host NAME or --public-url URL mends it");
+        tracing::warn!(
+            "other machines will read localhost in this agent's card; --host NAME or --public-url URL mends it"
+        );
     }
     tracing::info!("{}", defaults.notice);
     println!("{} is ready: {}{}", agent.card().name, base.trim_end_matches('/'), media::CARD_PATH);
@@ -145,8 +147,7 @@ async fn serve(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>, own: So
 fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     let mut setup = Setup::new(agent);
     let token = flags.token.clone().or(defaults.token.map(str::to_owned));
-    setup.credentials =
-        token.into_iter().map(|token| Credential { token, principal: "operator".into() }).collect();
+    setup.credentials = token.into_iter().map(|token| Credential { token, principal: "operator".into() }).collect();
     setup.signing_key = defaults.signing_key;
     setup.public_url.clone_from(&flags.public_url);
     setup.hosts.clone_from(&flags.host);

@@ -55,7 +55,8 @@ impl Door {
         } else {
             let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
             let token = shown.and_then(|shown| shown.split_once(' '));
-            let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+            let token =
+                token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
             let token = token.ok_or(Unauthenticated)?.as_bytes();
             // All are compared, each in constant time, so that the time taken tells nothing.
             let known = self.credentials.iter().fold(None, |known, credential| {
@@ -112,9 +113,9 @@ impl Door {
             let patch = asked.strip_prefix(media::VERSION);
             patch.is_some_and(|patch| {
                 patch.is_empty()
-                    || patch.strip_prefix('.').is_some_and(|number| {
-                        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-                    })
+                    || patch
+                        .strip_prefix('.')
+                        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
             })
         };
         match asked {

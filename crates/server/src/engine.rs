@@ -219,9 +219,7 @@ impl Engine {
         match tokio::time::timeout(limit, answered).await {
             Ok(answer) => answer.unwrap_or_else(lost),
             Err(_) => match attempt.outcome() {
-                Some(Outcome::Turn(slot, _)) if slot.owner == caller.principal => {
-                    Ok(Sent::Task(slot.snapshot().await))
-                }
+                Some(Outcome::Turn(slot, _)) if slot.owner == caller.principal => Ok(Sent::Task(slot.snapshot().await)),
                 _ => Err(ErrorKind::Internal.into()),
             },
         }
@@ -306,7 +304,7 @@ impl Engine {
         let (agent, say) = (self.agent.clone(), Say { voice: voice.clone() });
         let mut work = Box::pin(AssertUnwindSafe(async move { agent.turn(job, say).await }).catch_unwind());
         let how = |done: Result<Result<(), _>, _>| match done {
-            Ok(Ok(())) => Returned::Returned,
+            Ok(Ok(())) => Returned::Plainly,
             Ok(Err(fault)) => Returned::Fault(fault),
             Err(_) => Returned::Panic,
         };
@@ -343,11 +341,7 @@ impl Engine {
     }
 
     /// Makes the task of a first turn: drawn, kept, then told to whoever asked.
-    pub async fn make_task(
-        &self,
-        birth: Birth,
-        stop: CancellationToken,
-    ) -> Result<(Arc<Slot>, Arc<Running>), Over> {
+    pub async fn make_task(&self, birth: Birth, stop: CancellationToken) -> Result<(Arc<Slot>, Arc<Running>), Over> {
         let Birth { mut message, context_id, caller, config, asker } = birth;
         let Ok(id) = TaskId::new(self.ids.next()) else { return Err(Over::NotKept) };
         message.context_id = Some(context_id.clone());

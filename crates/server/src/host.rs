@@ -11,7 +11,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use protocol::call::{
-    Call, ListTaskPushNotificationConfigsResponse, ListTasksPage, SendMessageResponse, TaskPushNotificationConfigRequest,
+    Call, ListTaskPushNotificationConfigsResponse, ListTasksPage, SendMessageResponse,
+    TaskPushNotificationConfigRequest,
 };
 use protocol::error::HttpError;
 use protocol::rpc::{self, Id};
@@ -144,7 +145,8 @@ impl Host {
             return Err(too_large());
         }
         axum::body::to_bytes(body, self.body_limit).await.map_err(|cause| {
-            let limit = std::error::Error::source(&cause).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
+            let limit =
+                std::error::Error::source(&cause).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
             if limit {
                 too_large()
             } else {

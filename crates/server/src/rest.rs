@@ -18,8 +18,11 @@ struct Route {
     method: Method,
     tenant: Option<String>,
     /// What the path says about the request: `id`, `taskId`.
-    named: Vec<(&'static str, String)>,
+    named: Named,
 }
+
+/// Members of the request by their names.
+type Named = Vec<(&'static str, String)>;
 
 /// Why a path leads nowhere.
 #[derive(Debug, PartialEq)]
@@ -41,7 +44,7 @@ fn route(verb: &Verb, path: &str) -> Result<Route, NoRoute> {
         tenant = Some(decoded(segments.remove(0)).ok_or(NoRoute::NotFound)?);
     }
     let id = |text: &str| decoded(text).filter(|id| !id.is_empty()).ok_or(NoRoute::NotFound);
-    let (methods, named): (&[(Verb, Method)], Vec<(&'static str, String)>) = match segments.as_slice() {
+    let (methods, named): (&[(Verb, Method)], Named) = match segments.as_slice() {
         ["message:send"] => (&[(Verb::POST, Method::SendMessage)], vec![]),
         ["message:stream"] => (&[(Verb::POST, Method::SendStreamingMessage)], vec![]),
         ["extendedAgentCard"] => (&[(Verb::GET, Method::GetExtendedAgentCard)], vec![]),

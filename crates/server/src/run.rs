@@ -78,7 +78,8 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
     let card = |State(host): State<Arc<Host>>, headers: HeaderMap| async move {
         host.cards.answer(&host.door.base_url(&headers), &headers)
     };
-    let approve = |State(host): State<Arc<Host>>, Path(id): Path<String>| async move { approvals::approve(host, &id).await };
+    let approve =
+        |State(host): State<Arc<Host>>, Path(id): Path<String>| async move { approvals::approve(host, &id).await };
     let approvals = |State(host): State<Arc<Host>>| approvals::list(host);
     let nothing = || async { Envelope::Bare(media::JSON).error(&ErrorKind::MethodNotFound.into()) };
     Router::new()

@@ -214,8 +214,7 @@ impl Slot {
                 return Err(Over::Ended);
             }
         }
-        let record =
-            Record { task: Arc::new(task), owner: self.owner.clone(), base_url: self.base_url.clone() };
+        let record = Record { task: Arc::new(task), owner: self.owner.clone(), base_url: self.base_url.clone() };
         if let Err(cause) = engine.store.keep(&record, &change).await {
             tracing::error!(task = %self.id, %cause, "a change was not kept");
             return Err(Over::NotKept);
@@ -254,8 +253,7 @@ impl Slot {
             if task.apply(&change).is_err() {
                 break;
             }
-            let record =
-                Record { task: Arc::new(task), owner: self.owner.clone(), base_url: self.base_url.clone() };
+            let record = Record { task: Arc::new(task), owner: self.owner.clone(), base_url: self.base_url.clone() };
             engine.store.keep(&record, &change).await.map_err(|_| Over::NotKept)?;
             state.task = record.task;
         }
@@ -347,7 +345,11 @@ impl Slot {
         let mut kept = self.put(engine, state, turn, Change::Message(message.clone())).await;
         let (mode, mut late) = (asker.mode, None);
         if kept.is_ok() {
-            if mode == Mode::Immediate { late = Some(asker) } else { state.place(&self.log, turn, asker) }
+            if mode == Mode::Immediate {
+                late = Some(asker)
+            } else {
+                state.place(&self.log, turn, asker)
+            }
             if let Some(config) = config
                 && let Err(error) = self.add_config(engine, state, config).await
             {
@@ -450,9 +452,12 @@ impl Slot {
         let mut state = self.lock().await;
         let open = state.running.as_ref().is_some_and(|running| running.turn == turn) && !state.over
             || state.waiting.iter().any(|(own, _)| *own == turn);
-        if open && asker.mode != Mode::Immediate {
-            state.place(&self.log, turn, asker);
-        } else if asker.mode == Mode::Streaming && !state.task.status.state.is_terminal() {
+        let waits = match asker.mode {
+            Mode::Blocking => open,
+            Mode::Streaming => open || !state.task.status.state.is_terminal(),
+            Mode::Immediate => false,
+        };
+        if waits {
             state.place(&self.log, turn, asker);
         } else {
             let _ = asker.answer.send(Ok(Sent::Task(state.task.clone())));
@@ -521,7 +526,7 @@ impl State {
 #[derive(Debug)]
 pub(crate) enum Returned {
     /// By itself.
-    Returned,
+    Plainly,
     /// With an error.
     Fault(crate::agent::Fault),
     /// With a panic.
@@ -536,7 +541,7 @@ impl Returned {
     /// What the client reads. Causes stay in the log.
     fn words(&self) -> &'static str {
         match self {
-            Self::Returned => "The agent stopped without a result.",
+            Self::Plainly => "The agent stopped without a result.",
             Self::Fault(_) | Self::Panic => "The agent failed.",
             Self::Killed => "The agent was stopped.",
             Self::TooLong => "The agent took too long and was stopped.",
@@ -545,7 +550,7 @@ impl Returned {
 
     fn log(&self) -> String {
         match self {
-            Self::Returned => "the agent's turn returned without an end, a question or a need for approval".to_owned(),
+            Self::Plainly => "the agent's turn returned without an end, a question or a need for approval".to_owned(),
             Self::Fault(cause) => format!("the agent's turn failed: {cause}"),
             Self::Panic => "the agent's turn panicked".to_owned(),
             Self::Killed => "the agent's turn was dropped".to_owned(),

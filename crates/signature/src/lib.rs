@@ -11,7 +11,9 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use protocol::AgentCard;
 use protocol::card::AgentCardSignature;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+};
 use ring::{hmac, signature};
 use serde_json::Value;
 

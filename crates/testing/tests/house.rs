@@ -1,5 +1,7 @@
 //! Which crate may know which: the table of ARCHITECTURE.md, held against `cargo metadata`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, MetadataCommand};

@@ -1,5 +1,7 @@
 //! Three agent processes and one planner process over TCP, as a person starts them.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -124,7 +126,10 @@ fn a_failing_commit_stops_after_the_tests_and_a_risky_diff_at_the_review() {
     let diff = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/stories/refunds-rounding.diff");
     let (code, log) = ship(&agents, &["--diff", diff.to_str().unwrap()]);
     assert_eq!(code, Some(1));
-    assert!(log.ends_with("review: 2 findings, 1 blocking\nstop: a high-severity finding blocks the deploy\n"), "{log}");
+    assert!(
+        log.ends_with("review: 2 findings, 1 blocking\nstop: a high-severity finding blocks the deploy\n"),
+        "{log}"
+    );
 }
 
 #[test]

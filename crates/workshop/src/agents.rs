@@ -105,7 +105,8 @@ impl Agents {
         let mut live = Vec::new();
         for (listener, agent) in listeners.into_iter().zip(&set.agents) {
             let script = set.story.agent(&agent.name);
-            let script = script.ok_or_else(|| io::Error::other(format!("the story does not tell of {}", agent.name)))?;
+            let script =
+                script.ok_or_else(|| io::Error::other(format!("the story does not tell of {}", agent.name)))?;
             let Kind { agent: value, token, dedupe, signing_key } = kind(&agent.name, script);
             let gate = Arc::<Gate>::default();
             let mut setup = Setup::new(value);

@@ -317,7 +317,10 @@ fn read_step(
         let operation = Method::from_name(method.get_ref());
         if operation.is_none() && step.unknown != Some(true) {
             let names = Method::ALL.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
-            let words = format!("no operation is called {}; there are {names}. unknown = true sends it all the same", method.get_ref());
+            let words = format!(
+                "no operation is called {}; there are {names}. unknown = true sends it all the same",
+                method.get_ref()
+            );
             return Err(source.mistake(method.span(), words));
         }
         let binding = match step.over {
@@ -363,7 +366,11 @@ fn read_step(
         return Ok(Step::Approve { agent, title: title(step.title)?, task: task.into_inner() });
     }
     if let Some(note) = step.note {
-        return if in_stream { Ok(Step::Note(note)) } else { Err(wrong("a note stands inside a stream: under on".to_owned())) };
+        return if in_stream {
+            Ok(Step::Note(note))
+        } else {
+            Err(wrong("a note stands inside a stream: under on".to_owned()))
+        };
     }
     if let Some(gate) = step.gate {
         known.gated = true;
@@ -397,7 +404,8 @@ fn read_step(
             base: step.base.unwrap_or_else(|| "main".to_owned()),
         });
     }
-    let forged = step.forged.ok_or_else(|| wrong("forged = \"…\" is missing: the description of a forger".to_owned()))?;
+    let forged =
+        step.forged.ok_or_else(|| wrong("forged = \"…\" is missing: the description of a forger".to_owned()))?;
     Ok(Step::Signature { agent: agent(step.signature, "signature", known)?, forged })
 }
 
@@ -484,7 +492,8 @@ fn check_names(text: &Spanned<String>, source: Source<'_>, known: &Known<'_>) ->
     match unknown {
         None => Ok(()),
         Some(name) => {
-            let words = format!("{{{name}}} was not taken by an earlier step; taken so far: {}", known.names.join(", "));
+            let words =
+                format!("{{{name}}} was not taken by an earlier step; taken so far: {}", known.names.join(", "));
             Err(source.mistake(text.span(), words))
         }
     }

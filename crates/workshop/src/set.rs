@@ -67,8 +67,11 @@ impl Set {
     /// Reads a set with all its scenarios and its story. The error is the first mistake.
     pub fn read(files: &Files, name: &str) -> Result<Self, Mistake> {
         let file = files.shown(&format!("{name}/set.toml"));
-        let text = text(files, &format!("{name}/set.toml"))
-            .ok_or_else(|| Mistake { file: file.clone(), line: 1, words: format!("there is no set {name}{}", near(name, &files.sets())) })?;
+        let text = text(files, &format!("{name}/set.toml")).ok_or_else(|| Mistake {
+            file: file.clone(),
+            line: 1,
+            words: format!("there is no set {name}{}", near(name, &files.sets())),
+        })?;
         let source = Source { file: &file, text: &text };
         let set: SetText = source.read()?;
         let mut agents = Vec::new();
@@ -80,7 +83,8 @@ impl Set {
             agents.push(AgentOf { name: agent.into_inner(), origin, seed });
         }
         let clock = set.clock.get_ref().parse();
-        let clock = clock.map_err(|wrong: protocol::time::NotATimestamp| source.mistake(set.clock.span(), wrong.to_string()))?;
+        let clock = clock
+            .map_err(|wrong: protocol::time::NotATimestamp| source.mistake(set.clock.span(), wrong.to_string()))?;
         let story = story(files, &source, &set.story)?;
         let known_agents: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
         let mut names = Vec::new();

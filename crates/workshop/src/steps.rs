@@ -224,8 +224,7 @@ impl<'a> Client<'a> {
             written.push_str(line);
             written.push('\n');
         });
-        let mut planner =
-            Planner::new(self.http.clone(), self.ids.clone(), log, Operator::Auto).with_base(base);
+        let mut planner = Planner::new(self.http.clone(), self.ids.clone(), log, Operator::Auto).with_base(base);
         for name in agents {
             let agent = self.agent(name)?;
             let token = |_: &str| agent.token.map(str::to_owned);

@@ -1,6 +1,8 @@
 //! Mistakes in scenario files are refused when they are read, with file, line and what was expected; and the example
 //! of `docs/scenarios.md` runs.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use std::path::Path;
 
 use workshop::files::Files;

@@ -1,5 +1,7 @@
 //! The kit's 24 captures come out of a run of the set, byte for byte, wherever and however often it runs.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -108,8 +110,7 @@ async fn a_set_recorded_beside_three_others_is_the_same() {
 #[tokio::test]
 async fn a_set_is_recorded_while_its_ports_are_taken() {
     // Whoever cannot take one of them finds it taken already, which is as good.
-    let taken: Vec<_> =
-        (41241..=41250).map(|port| std::net::TcpListener::bind(("127.0.0.1", port))).collect();
+    let taken: Vec<_> = (41241..=41250).map(|port| std::net::TcpListener::bind(("127.0.0.1", port))).collect();
     assert_is_the_kit(&record_all(&Files::Embedded).await);
     drop(taken);
 }

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::NO_ANSWER;
-use crate::exchange::{
-    Answer, Capture, End, Entry, Exchange, Headers, Request, Response, Stream, StreamItem, Webhook,
-};
+use crate::exchange::{Answer, Capture, End, Entry, Exchange, Headers, Request, Response, Stream, StreamItem, Webhook};
 use crate::json;
 
 /// A text that is not a transcript.
@@ -127,13 +125,7 @@ impl<'a> Reader<'a> {
         } else if let Some(open) = &mut self.open {
             open.since.push(number);
         }
-        let exchange = Exchange {
-            title: title.to_owned(),
-            request,
-            answer,
-            sent: None,
-            answered: None,
-        };
+        let exchange = Exchange { title: title.to_owned(), request, answer, sent: None, answered: None };
         self.exchanges.insert(number, (place, exchange));
         Ok(())
     }
@@ -158,12 +150,7 @@ impl<'a> Reader<'a> {
             return self.fail(Problem::NoRequest);
         };
         self.at += 1;
-        Ok(Request {
-            method,
-            path,
-            headers: self.headers()?,
-            body: self.body(ends),
-        })
+        Ok(Request { method, path, headers: self.headers()?, body: self.body(ends) })
     }
 
     fn answer(&mut self) -> Result<Answer, ReadError> {
@@ -179,30 +166,14 @@ impl<'a> Reader<'a> {
         let reason = reason.to_owned();
         let headers = self.headers()?;
         if is_event_stream(&headers) {
-            let end = End {
-                order: self.streams,
-                at: None,
-            };
+            let end = End { order: self.streams, at: None };
             self.streams += 1;
-            return Ok(Answer::Stream(Stream {
-                status,
-                reason,
-                headers,
-                items: Vec::new(),
-                end: Some(end),
-            }));
+            return Ok(Answer::Stream(Stream { status, reason, headers, items: Vec::new(), end: Some(end) }));
         }
         let in_stream = self.open.is_some();
-        let body = self.body(|line| {
-            title(line).is_some()
-                || in_stream && (line.starts_with("data:") || note(line).is_some())
-        });
-        Ok(Answer::Whole(Response {
-            status,
-            reason,
-            headers,
-            body,
-        }))
+        let body =
+            self.body(|line| title(line).is_some() || in_stream && (line.starts_with("data:") || note(line).is_some()));
+        Ok(Answer::Whole(Response { status, reason, headers, body }))
     }
 
     /// Takes the empty line after them too.
@@ -289,14 +260,12 @@ fn title(line: &str) -> Option<Title<'_>> {
 }
 
 fn note(line: &str) -> Option<&str> {
-    line.strip_prefix("# ")
-        .or_else(|| (line == "#").then_some(""))
+    line.strip_prefix("# ").or_else(|| (line == "#").then_some(""))
 }
 
 fn no_answer(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(NO_ANSWER)?;
-    rest.strip_prefix(": ")
-        .or_else(|| rest.is_empty().then_some(""))
+    rest.strip_prefix(": ").or_else(|| rest.is_empty().then_some(""))
 }
 
 fn status(line: &str) -> Option<(u16, &str)> {
@@ -314,7 +283,6 @@ fn answer_begins(line: &str) -> bool {
 fn is_event_stream(headers: &Headers) -> bool {
     headers.iter().any(|(name, value)| {
         let media_type = value.split(';').next().unwrap_or_default().trim();
-        name.eq_ignore_ascii_case("Content-Type")
-            && media_type.eq_ignore_ascii_case("text/event-stream")
+        name.eq_ignore_ascii_case("Content-Type") && media_type.eq_ignore_ascii_case("text/event-stream")
     })
 }

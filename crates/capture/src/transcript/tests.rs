@@ -95,18 +95,14 @@ fn problem(text: &str) -> (usize, Problem) {
 
 /// An exchange whose response has the given body.
 fn answered(body: &str) -> String {
-    format!(
-        "### 1 · t\nGET / HTTP/1.1\nHost: h\n\nHTTP/1.1 200 OK\nContent-Type: text/plain\n\n{body}"
-    )
+    format!("### 1 · t\nGET / HTTP/1.1\nHost: h\n\nHTTP/1.1 200 OK\nContent-Type: text/plain\n\n{body}")
 }
 
 #[test]
 fn a_transcript_that_is_read_is_written_as_it_was() {
     let capture = read(APPROVAL).unwrap();
     assert_eq!(write(&capture), APPROVAL);
-    let Answer::Stream(stream) = answers(&capture)[0] else {
-        panic!("no stream")
-    };
+    let Answer::Stream(stream) = answers(&capture)[0] else { panic!("no stream") };
     let expected = [
         frame(r#"{"state": "waiting"}"#),
         StreamItem::Note("The stream stays open.".into()),
@@ -134,11 +130,7 @@ fn headers_are_picked_ordered_and_spelled() {
         ("content-length", "2"),
         ("HOST", "h"),
     ]);
-    let sent = headers(&[
-        ("date", "now"),
-        ("www-authenticate", "Bearer"),
-        ("content-type", "text/plain"),
-    ]);
+    let sent = headers(&[("date", "now"), ("www-authenticate", "Bearer"), ("content-type", "text/plain")]);
     let ticket = recorder.begin("t", request);
     ticket.answer(Response::new(401, sent, b"no".to_vec()));
     let expected = "### 1 · t\nPOST / HTTP/1.1\nHost: h\nAuthorization: Bearer t\nA2A-Version: 1.0\n\n\
@@ -162,9 +154,7 @@ fn a_body_that_is_not_json_is_written_and_read_as_it_is() {
 #[test]
 fn an_exchange_after_the_last_event_of_a_stream_stands_after_the_stream() {
     let cut = APPROVAL.replace("data: {\"state\": \"done\"}\n\n", "");
-    let Answer::Stream(stream) = answers(&read(&cut).unwrap())[0].clone() else {
-        panic!("no stream")
-    };
+    let Answer::Stream(stream) = answers(&read(&cut).unwrap())[0].clone() else { panic!("no stream") };
     assert_eq!(stream.items.len(), 2);
 }
 
@@ -218,14 +208,8 @@ fn an_exchange_keeps_its_number_where_the_text_is_not_in_order_of_numbers() {
         ticket.failed("x");
     }
     let text = write(&recorder.capture());
-    let numbers: Vec<_> = text
-        .lines()
-        .filter(|line| line.starts_with("### "))
-        .collect();
-    assert_eq!(
-        numbers,
-        ["### 1 · stream", "### 3 · nested", "### 2 · other"]
-    );
+    let numbers: Vec<_> = text.lines().filter(|line| line.starts_with("### ")).collect();
+    assert_eq!(numbers, ["### 1 · stream", "### 3 · nested", "### 2 · other"]);
     assert_eq!(write(&read(&text).unwrap()), text);
 }
 
@@ -233,9 +217,7 @@ fn an_exchange_keeps_its_number_where_the_text_is_not_in_order_of_numbers() {
 fn an_event_of_several_lines_is_read_back_whole() {
     let text = answered("x").replace("text/plain", "text/event-stream");
     let text = text.replace("\nx", "\ndata: one\ndata:  two\n");
-    let Answer::Stream(stream) = answers(&read(&text).unwrap())[0].clone() else {
-        panic!("no stream")
-    };
+    let Answer::Stream(stream) = answers(&read(&text).unwrap())[0].clone() else { panic!("no stream") };
     assert_eq!(stream.items, [frame("one\n two")]);
     assert_eq!(write(&read(&text).unwrap()), text);
 }
@@ -250,28 +232,13 @@ fn an_empty_text_is_an_empty_capture() {
 fn errors_name_the_line() {
     assert_eq!(problem("hello"), (1, Problem::NoTitle));
     assert_eq!(problem("### 1 · t\nGET /"), (2, Problem::NoRequest));
-    assert_eq!(
-        problem("### 1 · t\nGET / HTTP/1.1\nHost"),
-        (3, Problem::NoHeader)
-    );
-    assert_eq!(
-        problem("### 1 · t\nGET / HTTP/1.1\n\n{}\n\n### 2 · t"),
-        (6, Problem::NoAnswer)
-    );
+    assert_eq!(problem("### 1 · t\nGET / HTTP/1.1\nHost"), (3, Problem::NoHeader));
+    assert_eq!(problem("### 1 · t\nGET / HTTP/1.1\n\n{}\n\n### 2 · t"), (6, Problem::NoAnswer));
     let twice = answered("{}\n\n") + &answered("{}");
     assert_eq!(problem(&twice), (10, Problem::Number(1)));
-    assert_eq!(
-        problem(&answered("").replace('1', "2").replace("2.2", "1.1")),
-        (1, Problem::Number(2))
-    );
-    assert_eq!(
-        problem(&answered("{}\n\n# a note")),
-        (10, Problem::NoStream)
-    );
-    assert_eq!(
-        read("hello").unwrap_err().to_string(),
-        "line 1: expected `### N · title`"
-    );
+    assert_eq!(problem(&answered("").replace('1', "2").replace("2.2", "1.1")), (1, Problem::Number(2)));
+    assert_eq!(problem(&answered("{}\n\n# a note")), (10, Problem::NoStream));
+    assert_eq!(read("hello").unwrap_err().to_string(), "line 1: expected `### N · title`");
 }
 
 #[test]
@@ -302,19 +269,15 @@ fn body() -> impl Strategy<Value = Option<Vec<u8>>> {
 }
 
 fn exchange(answer: impl Strategy<Value = Answer>) -> impl Strategy<Value = Exchange> {
-    ("[ -~é·]{0,12}", "/[!-~]{0,8}", "[!-~]{1,8}", body(), answer).prop_map(
-        |(title, path, value, body, answer)| Exchange {
+    ("[ -~é·]{0,12}", "/[!-~]{0,8}", "[!-~]{1,8}", body(), answer).prop_map(|(title, path, value, body, answer)| {
+        Exchange {
             title,
-            request: Request {
-                body,
-                headers: headers(&[("Host", "h"), ("Authorization", &value)]),
-                ..post(&path, "")
-            },
+            request: Request { body, headers: headers(&[("Host", "h"), ("Authorization", &value)]), ..post(&path, "") },
             answer,
             sent: None,
             answered: None,
-        },
-    )
+        }
+    })
 }
 
 fn plain() -> impl Strategy<Value = Exchange> {
@@ -380,11 +343,7 @@ fn capture() -> impl Strategy<Value = Capture> {
         }
         for (path, body) in hooks {
             let headers = headers(&[("Content-Type", "x/y")]);
-            let request = Request {
-                headers,
-                body,
-                ..post(&path, "")
-            };
+            let request = Request { headers, body, ..post(&path, "") };
             entries.push(Entry::Webhook(Webhook { request, at: None }));
         }
         Capture { entries }

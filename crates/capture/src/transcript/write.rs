@@ -7,13 +7,7 @@ use crate::exchange::{Answer, Capture, Exchange, Headers, Request, Stream, Strea
 use crate::json::{self, Layout};
 
 /// Request headers that are kept, beside `Host`, in the order in which they were sent.
-const REQUEST: &[&str] = &[
-    "Content-Type",
-    "A2A-Version",
-    "A2A-Extensions",
-    "Authorization",
-    "Accept",
-];
+const REQUEST: &[&str] = &["Content-Type", "A2A-Version", "A2A-Extensions", "Authorization", "Accept"];
 /// Response headers that are kept, in this order.
 const RESPONSE: &[&str] = &["Content-Type", "WWW-Authenticate"];
 /// Headers of webhooks that are kept, in this order.
@@ -87,9 +81,7 @@ pub fn events(capture: &Capture) -> Option<String> {
 fn event(item: &StreamItem) -> Option<Cow<'_, str>> {
     match item {
         StreamItem::Frame { data, .. } if json::is_json(data) => Some(data.into()),
-        StreamItem::Frame { data, .. } => {
-            Some(serde_json::Value::from(data.as_str()).to_string().into())
-        }
+        StreamItem::Frame { data, .. } => Some(serde_json::Value::from(data.as_str()).to_string().into()),
         _ => None,
     }
 }
@@ -183,9 +175,5 @@ impl Text {
 }
 
 fn one_line(text: &str) -> Cow<'_, str> {
-    if text.contains(['\n', '\r']) {
-        text.replace(['\n', '\r'], " ").into()
-    } else {
-        text.into()
-    }
+    if text.contains(['\n', '\r']) { text.replace(['\n', '\r'], " ").into() } else { text.into() }
 }

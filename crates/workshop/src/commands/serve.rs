@@ -76,7 +76,8 @@ async fn control(agents: &Agents) -> std::io::Result<std::net::SocketAddr> {
         }
         None => StatusCode::NOT_FOUND,
     };
-    let next = move |State(gates): State<Gates>, Path(agent): Path<String>| async move { on(&gates, &agent, &Gate::next) };
+    let next =
+        move |State(gates): State<Gates>, Path(agent): Path<String>| async move { on(&gates, &agent, &Gate::next) };
     let step = move |State(gates): State<Gates>, Path((agent, count)): Path<(String, usize)>| async move {
         on(&gates, &agent, &|gate| gate.step(count))
     };

@@ -1,6 +1,6 @@
 //! Calls an A2A agent: finds its card, chooses an interface, sends messages, follows streams.
 //!
-//! Entry points: [`Http`] (one for a whole client), [`Http::card`], [`choose`], and a [`Connection`] for each agent.
+//! Entry points: [`Http`] (one for a whole client), [`Http::card`], [`choose()`], and a [`Connection`] for each agent.
 //! Whoever wants to listen to what goes over the wire hands in a [`Tap`]. A [`Connection`] makes one call at a time
 //! or several; a stream ends when its [`Events`] are dropped.
 //!

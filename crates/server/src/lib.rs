@@ -1,6 +1,6 @@
 //! Runs an A2A agent: bindings, the checks at the door, the engine, the store, streams, webhooks and the card.
 //!
-//! Entry point: [`run`] with listeners, a [`Setup`] and the future that ends it. An agent implements [`Agent`]: it gets
+//! Entry point: [`run()`] with listeners, a [`Setup`] and the future that ends it. An agent implements [`Agent`]: it gets
 //! a [`Job`] and speaks through a [`Say`], and knows nothing of HTTP or stores.
 //!
 //! The way of a request: `jsonrpc` or `rest` (which path) -> `door` (credential, version, extensions) ->

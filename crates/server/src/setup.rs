@@ -11,7 +11,7 @@ use crate::gate::Gate;
 use crate::live::{LiveClock, LiveIds};
 use crate::store::{Memory, Principal, Store};
 
-/// Everything that [`crate::run`] needs besides listeners. [`Setup::new`] gives the defaults.
+/// Everything that [`crate::run()`] needs besides listeners. [`Setup::new`] gives the defaults.
 pub struct Setup {
     /// The agent.
     pub agent: Arc<dyn Agent>,

@@ -1,1 +1,14 @@
-//! placeholder
+//! What the tests that span crates share: an agent from a closure, a served agent, a way to talk to it over both
+//! bindings, a store that is slow or fails, and a receiver of webhooks. A dev-dependency only.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod agent;
+mod slow;
+mod talk;
+mod webhooks;
+
+pub use agent::{Scripted, Served, card, scripted, serve};
+pub use slow::Slow;
+pub use talk::{Answer, Binding, Stream, message, send};
+pub use webhooks::{Hook, Webhooks};

@@ -1,0 +1,94 @@
+//! An agent from a closure, and a server around it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use protocol::AgentCard;
+use server::{Agent, Fault, Job, Say, Setup, Turn};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// An agent whose turns are a closure.
+pub struct Scripted {
+    /// Its card; may be changed before it is served.
+    pub card: AgentCard,
+    /// The card that authenticated callers see.
+    pub extended: Option<AgentCard>,
+    /// What [`Agent::answers_directly`] says.
+    pub direct: bool,
+    turn: Box<dyn Fn(Job, Say) -> Turn + Send + Sync>,
+}
+
+impl Agent for Scripted {
+    fn card(&self) -> AgentCard {
+        self.card.clone()
+    }
+
+    fn extended_card(&self) -> Option<AgentCard> {
+        self.extended.clone()
+    }
+
+    fn answers_directly(&self, _: &protocol::Message) -> bool {
+        self.direct
+    }
+
+    fn turn(self: Arc<Self>, job: Job, say: Say) -> Turn {
+        (self.turn)(job, say)
+    }
+}
+
+/// The card of a scripted agent: streaming and push are on.
+pub fn card() -> AgentCard {
+    serde_json::from_value(serde_json::json!({
+        "name": "scripted", "description": "Plays a test.", "version": "1", "supportedInterfaces": [],
+        "capabilities": {"streaming": true, "pushNotifications": true},
+        "defaultInputModes": ["text/plain", "application/json", "application/octet-stream"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "play", "name": "Play", "description": "Plays.", "tags": ["test"]}]
+    }))
+    .unwrap()
+}
+
+/// An agent from a closure.
+pub fn scripted<F, Fut>(turn: F) -> Scripted
+where
+    F: Fn(Job, Say) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<(), Fault>> + Send + 'static,
+{
+    let turn = Box::new(move |job, say| {
+        let turn: Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>> = Box::pin(turn(job, say));
+        turn
+    });
+    Scripted { card: card(), extended: None, direct: false, turn }
+}
+
+/// A server that runs. Dropping it ends it.
+pub struct Served {
+    /// Where it listens: `http://127.0.0.1:PORT`.
+    pub url: String,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+impl Served {
+    /// Tells it to stop and waits until it has.
+    pub async fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        (&mut self.serving).await.unwrap().unwrap();
+    }
+}
+
+/// Serves an agent on a free port. `change` may change the setup first; webhooks may be local.
+pub async fn serve(agent: Scripted, change: impl FnOnce(&mut Setup)) -> Served {
+    let mut setup = Setup::new(Arc::new(agent));
+    setup.allow_local_webhooks = true;
+    change(&mut setup);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (stop, stopped) = oneshot::channel();
+    let serving = tokio::spawn(server::run(vec![listener], setup, async {
+        let _ = stopped.await;
+    }));
+    Served { url, stop: Some(stop), serving }
+}

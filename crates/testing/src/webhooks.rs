@@ -1,0 +1,112 @@
+//! A receiver of webhooks that answers as a test wants.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// One webhook as it came.
+#[derive(Debug, Clone)]
+pub struct Hook {
+    /// The headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Value,
+}
+
+impl Hook {
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The state that it tells, or `artifact`.
+    pub fn tells(&self) -> String {
+        match self.body.pointer("/statusUpdate/status/state") {
+            Some(state) => state.as_str().unwrap().trim_start_matches("TASK_STATE_").to_owned(),
+            None => self.body.as_object().unwrap().keys().next().unwrap().replace("Update", ""),
+        }
+    }
+}
+
+/// A receiver.
+pub struct Webhooks {
+    /// Where it listens.
+    pub url: String,
+    got: Arc<Mutex<Vec<Hook>>>,
+    count: watch::Receiver<usize>,
+}
+
+impl Webhooks {
+    /// A receiver that answers the nth webhook, counted from 0, with a status.
+    pub async fn answering(status: impl Fn(usize) -> u16 + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let (tell, count) = watch::channel(0);
+        let got = Arc::<Mutex<Vec<Hook>>>::default();
+        let (kept, status, tell) = (got.clone(), Arc::new(status), Arc::new(tell));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let (kept, status, tell) = (kept.clone(), status.clone(), tell.clone());
+                tokio::spawn(async move {
+                    while let Some(hook) = read(&mut stream).await {
+                        let number = {
+                            let mut kept = kept.lock().unwrap();
+                            kept.push(hook);
+                            kept.len()
+                        };
+                        let answer = format!("HTTP/1.1 {} X\r\ncontent-length: 0\r\n\r\n", status(number - 1));
+                        let _ = stream.write_all(answer.as_bytes()).await;
+                        tell.send_modify(|count| *count += 1);
+                    }
+                });
+            }
+        });
+        Self { url, got, count }
+    }
+
+    /// A receiver that takes everything.
+    pub async fn new() -> Self {
+        Self::answering(|_| 200).await
+    }
+
+    /// Waits until so many have come; panics after ten seconds.
+    pub async fn wait(&self, count: usize) -> Vec<Hook> {
+        let mut counter = self.count.clone();
+        let waited = tokio::time::timeout(Duration::from_secs(10), counter.wait_for(|got| *got >= count)).await;
+        assert!(waited.is_ok(), "only {} webhooks came", self.got().len());
+        self.got()
+    }
+
+    /// What has come.
+    pub fn got(&self) -> Vec<Hook> {
+        self.got.lock().unwrap().clone()
+    }
+}
+
+async fn read(stream: &mut tokio::net::TcpStream) -> Option<Hook> {
+    let mut bytes = Vec::new();
+    loop {
+        let head = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+        if let Some(end) = head {
+            let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let headers: Vec<(String, String)> = text
+                .lines()
+                .skip(1)
+                .filter_map(|line| line.split_once(':'))
+                .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+                .collect();
+            let length = headers.iter().find(|(name, _)| name == "content-length")?.1.parse::<usize>().ok()?;
+            if bytes.len() >= end + 4 + length {
+                let body = serde_json::from_slice(&bytes[end + 4..end + 4 + length]).ok()?;
+                return Some(Hook { headers, body });
+            }
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+}

@@ -148,7 +148,13 @@ fn rest(method: &str, params: &Value) -> (reqwest::Method, String, Option<Value>
 impl Served {
     /// A request that is not sent yet: a call over a binding with headers beside the usual ones. An empty value leaves
     /// a usual header out.
-    pub fn request(&self, binding: Binding, method: &str, params: &Value, headers: &[(&str, &str)]) -> reqwest::RequestBuilder {
+    pub fn request(
+        &self,
+        binding: Binding,
+        method: &str,
+        params: &Value,
+        headers: &[(&str, &str)],
+    ) -> reqwest::RequestBuilder {
         let usual = |name: &str, value: &'static str| {
             let own = headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
             own.unwrap_or(value).to_owned()

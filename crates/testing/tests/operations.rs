@@ -255,10 +255,12 @@ async fn o05_input_required_ends_a_send_stream_but_not_a_subscription() {
         let task = id(&frames[0]["task"]);
         let mut watch = served.stream(binding, "SubscribeToTask", json!({"id": task})).await;
         assert_eq!(frame_state(&watch.next().await.unwrap()), "INPUT_REQUIRED");
-        gate.add_permits(2);
-        served.call(binding, "SendMessage", json!({"message": to(&task, "go on")})).await;
+        gate.add_permits(3);
+        for text in ["ask", "go on"] {
+            served.call(binding, "SendMessage", json!({"message": to(&task, text)})).await;
+        }
         let states: Vec<_> = watch.rest().await.iter().map(|frame| frame_state(frame).to_owned()).collect();
-        assert_eq!(states, ["WORKING", "WORKING", "COMPLETED"]);
+        assert_eq!(states, ["WORKING", "WORKING", "INPUT_REQUIRED", "WORKING", "WORKING", "COMPLETED"]);
     }
 }
 

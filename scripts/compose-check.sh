@@ -102,7 +102,7 @@ else
   need docker-compose docker-compose
   compose=(docker-compose)
 fi
-"${compose[@]}" version | head -n 1
+"${compose[@]}" version | sed -n 1p
 compose+=(--project-name a2a-compose-check --file docker-compose.yml)
 
 # stand_in IMAGE PACKAGES: makes a base image from this machine's Debian mirror; one for Rust gets its toolchain, too.

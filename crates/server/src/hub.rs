@@ -208,3 +208,88 @@ impl Drop for Reader {
         inner.wakers.retain(|(name, _)| *name != self.name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use protocol::{ContextId, Message, MessageId, Part, Role, TaskId, TaskStatus, TaskStatusUpdateEvent, Timestamp};
+
+    use super::*;
+
+    fn task() -> Arc<Task> {
+        let message = Message::new(MessageId::new("m").unwrap(), Role::User, vec![Part::text("go")]);
+        let (id, context) = (TaskId::new("t").unwrap(), ContextId::new("c").unwrap());
+        Arc::new(Task::submitted(id, context, Arc::new(message), Timestamp::from_millis(0)))
+    }
+
+    fn status(state: TaskState) -> StreamResponse {
+        StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+            task_id: TaskId::new("t").unwrap(),
+            context_id: ContextId::new("c").unwrap(),
+            status: TaskStatus { state, message: None, timestamp: None },
+            metadata: None,
+        })
+    }
+
+    fn hear(reader: &mut Reader) -> Poll<Option<Heard>> {
+        reader.poll_next(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn o05_what_is_told_before_a_reader_starts_never_counts_as_falling_behind() {
+        let log = Arc::<Log>::default();
+        let mut early = Reader::attach(&log, task(), Ends::WithTask);
+        let mut started = Reader::attach(&log, task(), Ends::WithTask);
+        assert!(matches!(hear(&mut started), Poll::Ready(Some(Heard::Task(_)))));
+        let many = HELD as u64 * 3;
+        for _ in 0..many {
+            log.tell(1, status(TaskState::Working));
+        }
+        assert!(matches!(hear(&mut early), Poll::Ready(Some(Heard::Task(_)))));
+        for number in 1..=many {
+            let Poll::Ready(Some(Heard::Event(event))) = hear(&mut early) else { panic!("{number} is missing") };
+            assert_eq!(event.number, number);
+        }
+        assert!(hear(&mut early).is_pending());
+        // From now on everybody has started, and the log holds what it holds.
+        for _ in 0..many {
+            log.tell(1, status(TaskState::Working));
+        }
+        assert!(matches!(hear(&mut early), Poll::Ready(Some(Heard::FellBehind))));
+        assert!(matches!(hear(&mut early), Poll::Ready(None)), "it is over for this one");
+    }
+
+    #[test]
+    fn o05_each_kind_of_stream_ends_where_it_should() {
+        use TaskState::{AuthRequired, Canceled, Completed, Failed, InputRequired, Rejected, Submitted, Working};
+        let table = [
+            (Submitted, false, false),
+            (Working, false, false),
+            (InputRequired, true, false),
+            (AuthRequired, false, false),
+            (Completed, true, true),
+            (Failed, true, true),
+            (Canceled, true, true),
+            (Rejected, true, true),
+        ];
+        for (state, send, subscription) in table {
+            assert_eq!(Ends::WithTurn(2).at(2, state), send, "{state}");
+            assert_eq!(Ends::WithTask.at(2, state), subscription, "{state}");
+            assert_eq!(Ends::WithTurn(2).at(1, state), subscription, "an earlier turn: {state}");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_comes_back_goes_on_after_what_it_has_seen_if_that_is_held() {
+        let log = Arc::<Log>::default();
+        for _ in 0..5 {
+            log.tell(1, status(TaskState::Working));
+        }
+        let mut back = Reader::attach(&log, task(), Ends::WithTask);
+        assert!(back.resume_after(3));
+        let Poll::Ready(Some(Heard::Event(event))) = hear(&mut back) else { panic!("event 4 is held") };
+        assert_eq!(event.number, 4);
+        let mut unknown = Reader::attach(&log, task(), Ends::WithTask);
+        assert!(!unknown.resume_after(99), "a number that was never told");
+        assert!(matches!(hear(&mut unknown), Poll::Ready(Some(Heard::Task(_)))));
+    }
+}

@@ -97,7 +97,8 @@ async fn o15_what_may_pass_is_tried_again_and_what_is_final_is_not() {
     let refusing = Webhooks::answering(|_| 404).await;
     send_with(&served, Binding::Rpc, "go", json!({"url": refusing.url})).await;
     refusing.wait(1).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The first pause before another try is half a second at the most.
+    tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(refusing.got().len(), 1);
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use protocol::task::{Applied, Refused};
 use protocol::{
@@ -363,6 +364,9 @@ impl Slot {
             let _ = asker.answer.send(Ok(Sent::Task(state.task.clone())));
         }
         if kept.is_err() {
+            for (_, asker) in state.askers.extract_if(.., |(own, _)| *own == turn) {
+                let _ = asker.answer.send(Err(ErrorKind::Internal.into()));
+            }
             state.running = None;
             running.end();
             return None;
@@ -395,16 +399,18 @@ impl Slot {
 
     /// A turn's work has returned. If it left the task open, the task fails or is canceled. Gives the next turn.
     pub async fn returned(&self, engine: &Engine, running: &Arc<Running>, how: Returned) -> Option<Begun> {
-        let mut state = self.lock().await;
-        let open = !state.over && !state.task.status.state.is_terminal();
-        if running.canceled.load(Ordering::Acquire) && !state.task.status.state.is_terminal() {
-            let _ = self.set(engine, &mut state, TaskState::Canceled, CANCELED.into()).await;
-        } else if open {
-            tracing::warn!(task = %self.id, "{}", how.log());
-            let stopped = running.stop.is_cancelled() && !matches!(how, Returned::TooLong);
-            let words = if stopped { Returned::Killed.words() } else { how.words() };
-            let _ = self.set(engine, &mut state, TaskState::Failed, words.into()).await;
-        }
+        let mut pause = FIRST_PAUSE;
+        let mut state = loop {
+            let mut state = self.lock().await;
+            match self.conclude(engine, &mut state, running, &how).await {
+                // The store failed. The task must not stand there as if somebody worked on it, so this goes on until
+                // the store is back, and meanwhile the turn counts as running.
+                Err(Over::NotKept) => drop(state),
+                Ok(()) | Err(_) => break state,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        };
         running.end();
         state.running = None;
         if state.task.status.state.is_terminal() {
@@ -419,6 +425,29 @@ impl Slot {
             }
         }
         None
+    }
+
+    /// Ends a task whose turn has returned without a question, a need for approval or an end.
+    async fn conclude(
+        &self,
+        engine: &Engine,
+        state: &mut State,
+        running: &Running,
+        how: &Returned,
+    ) -> Result<(), Over> {
+        if state.task.status.state.is_terminal() {
+            return Ok(());
+        }
+        if running.canceled.load(Ordering::Acquire) {
+            return self.set(engine, state, TaskState::Canceled, CANCELED.into()).await;
+        }
+        if state.over {
+            return Ok(());
+        }
+        tracing::warn!(task = %self.id, "{}", how.log());
+        let stopped = running.stop.is_cancelled() && !matches!(how, Returned::TooLong);
+        let words = if stopped { Returned::Killed.words() } else { how.words() };
+        self.set(engine, state, TaskState::Failed, words.into()).await
     }
 
     /// Ends the task at the client's request.
@@ -437,7 +466,8 @@ impl Slot {
         drop(state);
         if tokio::time::timeout(engine.limits.cancel, running.ended()).await.is_err() {
             running.kill.notify_one();
-            running.ended().await;
+            // Longer only when the store fails; the task is then ended when it is back.
+            let _ = tokio::time::timeout(engine.limits.cancel, running.ended()).await;
         }
         let task = self.snapshot().await;
         match task.status.state {
@@ -495,6 +525,11 @@ impl Slot {
         });
     }
 }
+
+/// The pause before the end of a turn is kept again, when the store failed. It doubles with each further failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// What the server says when a client ends a task.
 const CANCELED: &str = "Canceled at the client's request.";

@@ -779,6 +779,30 @@ async fn o12_a_store_that_fails_is_an_internal_error_and_nothing_is_told_that_wa
 }
 
 #[tokio::test]
+async fn o12_a_task_whose_end_could_not_be_kept_ends_when_the_store_is_back() {
+    let slow = Slow::default();
+    let fails = slow.fails.clone();
+    let gate = Arc::new(Semaphore::new(0));
+    let served = serve(held(gate.clone()), |setup| {
+        setup.store = Arc::new(slow);
+        setup.limits.cancel = Duration::from_millis(50);
+    })
+    .await;
+    let (ends, canceled) = (started(&served, "ends").await, started(&served, "canceled").await);
+    for task in [&ends, &canceled] {
+        served.until(task, "TASK_STATE_WORKING").await;
+    }
+    fails.store(true, Ordering::SeqCst);
+    gate.add_permits(1);
+    let refused = served.call(Binding::Rpc, "CancelTask", json!({"id": canceled})).await;
+    assert_eq!(refused.error().unwrap()["code"], -32603);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    fails.store(false, Ordering::SeqCst);
+    served.until(&ends, "TASK_STATE_FAILED").await;
+    served.until(&canceled, "TASK_STATE_CANCELED").await;
+}
+
+#[tokio::test]
 async fn o13_a_parked_task_read_back_from_its_store_can_be_watched_and_answered() {
     let store = Arc::new(Memory::default());
     let agent = || {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -202,4 +202,30 @@ fn one_call_prints_words_or_json() {
     let unknown = planner(&["get", &agent.url, "no-such-task"]);
     assert_eq!(unknown.status.code(), Some(1), "the agent answered, with an error");
     assert_eq!(String::from_utf8(unknown.stderr).unwrap(), "error -32001: Task not found\n");
+}
+
+/// The body of a `GET` with a Host header of the caller's choice.
+fn get(agent: &Agent, path: &str, host: &str) -> String {
+    let address = agent.url.replace("http://localhost", "127.0.0.1");
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn w13_with_default_flags_the_cards_are_the_captured_ones_byte_for_byte() {
+    let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/kit/captures/01-agent-cards.http");
+    let capture = capture::transcript::read(&std::fs::read_to_string(capture).unwrap()).unwrap();
+    for (number, exchange) in capture.exchanges() {
+        let (name, host) =
+            [("test-runner", "localhost:41241"), ("code-reviewer", "localhost:41242"), ("deployer", "localhost:41243")]
+                [number - 1];
+        let agent = Agent::start(name);
+        let card = get(&agent, &exchange.request.path, host);
+        let capture::Answer::Whole(captured) = &exchange.answer else { panic!("a card is no stream") };
+        let captured = String::from_utf8(captured.body.clone().unwrap()).unwrap();
+        assert_eq!(capture::json::pretty(&card).unwrap(), captured.trim_end(), "{name}");
+    }
 }

@@ -75,7 +75,10 @@ impl Set {
         let source = Source { file: &file, text: &text };
         let set: SetText = source.read()?;
         let mut agents = Vec::new();
-        for (agent, AgentText { origin, seed }) in set.agents {
+        // In the order of the file.
+        let mut written: Vec<_> = set.agents.into_iter().collect();
+        written.sort_by_key(|(agent, _)| agent.span().start);
+        for (agent, AgentText { origin, seed }) in written {
             if !AGENTS.contains(&agent.get_ref().as_str()) {
                 let words = format!("no agent is called {}; there are {}", agent.get_ref(), AGENTS.join(", "));
                 return Err(source.mistake(agent.span(), words));

@@ -12,7 +12,7 @@ use protocol::{AgentCard, Call, Message, Method, Task, TaskId, media};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::choose::Binding;
 use crate::error::ClientError;
@@ -104,7 +104,7 @@ impl Connection {
         wanted: Wanted,
     ) -> Result<Opened, ClientError> {
         let id = Id::from(self.calls.fetch_add(1, Ordering::Relaxed) + 1);
-        let body = rpc::request(&id, method, params).map_err(|cause| ClientError::Url(cause.to_string()))?;
+        let body = rpc::request(&id, method, params).map_err(unwritable)?;
         let mut headers = vec![("Content-Type", media::JSON.to_owned())];
         if wanted.version {
             headers.push(("A2A-Version", media::VERSION.to_owned()));
@@ -119,12 +119,13 @@ impl Connection {
     }
 
     async fn open_http(&self, title: &str, call: &Call) -> Result<Opened, ClientError> {
-        let (verb, path, body) = http_request(call);
-        let opened = self.open_path(title, verb, &path, body.as_ref(), Wanted::default(), call.method().streams());
+        let (verb, path, body) = http_request(call).map_err(unwritable)?;
+        let opened = self.open_path(title, verb, &path, body.as_deref(), Wanted::default(), call.method().streams());
         let opened = opened.await?;
         // The specification's own sources disagree on this verb (conflict D1).
         if opened.status == 405 && call.method() == Method::SubscribeToTask {
-            return self.open_path(title, "GET", &path, None::<&Value>, Wanted::default(), true).await;
+            opened.whole().await?;
+            return self.open_path(title, "GET", &path, None::<&RawValue>, Wanted::default(), true).await;
         }
         Ok(opened)
     }
@@ -135,7 +136,7 @@ impl Connection {
         title: &str,
         verb: &str,
         path: &str,
-        body: Option<&impl serde::Serialize>,
+        body: Option<&(impl serde::Serialize + ?Sized)>,
         wanted: Wanted,
         streams: bool,
     ) -> Result<Opened, ClientError> {
@@ -153,7 +154,7 @@ impl Connection {
             headers.push(("Accept", media::EVENT_STREAM.to_owned()));
         }
         let url = format!("{}{path}", self.url);
-        let body = body.map(serde_json::to_vec).transpose().map_err(|cause| ClientError::Url(cause.to_string()))?;
+        let body = body.map(serde_json::to_vec).transpose().map_err(unwritable)?;
         self.http.open(title, verb, &url, &headers, body).await
     }
 
@@ -161,7 +162,7 @@ impl Connection {
     pub async fn send(&self, title: &str, request: SendMessageRequest) -> Result<Reply, ClientError> {
         let answer = self.open(title, &Call::SendMessage(request)).await?.whole().await?;
         match self.decode::<Box<RawValue>>(&answer) {
-            Ok(result) => reply(&result).ok_or_else(|| answer.not_a2a("a message or a task")),
+            Ok(result) => reply(&result).map_err(|cause| answer.not_a2a(&format!("a message or a task ({cause})"))),
             Err(ClientError::Remote(error)) => Ok(Reply::Error(error)),
             Err(error) => Err(error),
         }
@@ -227,19 +228,19 @@ impl Connection {
             Binding::JsonRpc => {
                 match rpc::answer::<&RawValue>(&answer.body) {
                     Ok(rpc::Answer::Error(error)) => Err(error.into()),
-                    Ok(rpc::Answer::Result(result)) => {
-                        serde_json::from_str(result.get()).map_err(|cause| answer.not_a2a(&cause.to_string()))
-                    }
+                    Ok(rpc::Answer::Result(result)) => serde_json::from_str(result.get())
+                        .map_err(|cause| answer.not_a2a(&format!("another result ({cause})"))),
                     Err(_) => Err(http_error(&answer.body)
                         .map_or_else(|| answer.not_a2a("a JSON-RPC answer"), ClientError::Remote)),
                 }
             }
             Binding::HttpJson => {
-                let expected = || answer.not_a2a("an HTTP+JSON answer");
                 if (200..300).contains(&answer.status) {
                     let body = if answer.body.is_empty() { b"{}".as_slice() } else { &answer.body };
-                    serde_json::from_slice(body).map_err(|_| expected())
+                    serde_json::from_slice(body)
+                        .map_err(|cause| answer.not_a2a(&format!("an HTTP+JSON answer ({cause})")))
                 } else {
+                    let expected = || answer.not_a2a("an HTTP+JSON answer");
                     Err(http_error(&answer.body).map_or_else(expected, ClientError::Remote))
                 }
             }
@@ -247,8 +248,12 @@ impl Connection {
     }
 }
 
+fn unwritable(cause: serde_json::Error) -> ClientError {
+    ClientError::Request(cause.to_string())
+}
+
 /// The shape of a result: `message` before `task` before the bare task.
-fn reply(result: &RawValue) -> Option<Reply> {
+fn reply(result: &RawValue) -> Result<Reply, serde_json::Error> {
     #[derive(Deserialize)]
     struct Shape<'a> {
         #[serde(borrow, default)]
@@ -256,10 +261,10 @@ fn reply(result: &RawValue) -> Option<Reply> {
         #[serde(borrow, default)]
         task: Option<&'a RawValue>,
     }
-    fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<Arc<T>> {
-        serde_json::from_str(raw.get()).ok().map(Arc::new)
+    fn read<T: DeserializeOwned>(raw: &RawValue) -> Result<Arc<T>, serde_json::Error> {
+        serde_json::from_str(raw.get()).map(Arc::new)
     }
-    let shape: Shape<'_> = serde_json::from_str(result.get()).ok()?;
+    let shape: Shape<'_> = serde_json::from_str(result.get())?;
     match (shape.message, shape.task) {
         (Some(message), _) => read(message).map(Reply::Message),
         (None, Some(task)) => read(task).map(Reply::Task),
@@ -267,33 +272,55 @@ fn reply(result: &RawValue) -> Option<Reply> {
     }
 }
 
-/// Verb, path and body of a call over HTTP+JSON (specification 11.3).
-fn http_request(call: &Call) -> (&'static str, String, Option<Value>) {
-    let body = serde_json::to_value(call).unwrap_or_default();
-    let text = |name: &str| body.get(name).and_then(Value::as_str).map(escaped).unwrap_or_default();
-    let task = || format!("/tasks/{}", text("id"));
-    let configs = || format!("/tasks/{}/pushNotificationConfigs", text("taskId"));
-    let query = |without: &[&str]| {
-        let members = body.as_object().into_iter().flatten();
-        let pairs: Vec<String> = members
-            .filter(|(name, _)| !without.contains(&name.as_str()))
-            .map(|(name, value)| format!("{name}={}", escaped(value.as_str().unwrap_or(&value.to_string()))))
-            .collect();
-        if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
-    };
-    match call.method() {
-        Method::SendMessage => ("POST", "/message:send".to_owned(), Some(body)),
-        Method::SendStreamingMessage => ("POST", "/message:stream".to_owned(), Some(body)),
-        Method::GetTask => ("GET", format!("{}{}", task(), query(&["id"])), None),
-        Method::ListTasks => ("GET", format!("/tasks{}", query(&[])), None),
-        Method::CancelTask => ("POST", format!("{}:cancel", task()), Some(Value::Object(serde_json::Map::new()))),
-        Method::SubscribeToTask => ("POST", format!("{}:subscribe", task()), None),
-        Method::CreateTaskPushNotificationConfig => ("POST", configs(), Some(body)),
-        Method::ListTaskPushNotificationConfigs => ("GET", configs(), None),
-        Method::GetTaskPushNotificationConfig => ("GET", format!("{}/{}", configs(), text("id")), None),
-        Method::DeleteTaskPushNotificationConfig => ("DELETE", format!("{}/{}", configs(), text("id")), None),
-        Method::GetExtendedAgentCard => ("GET", "/extendedAgentCard".to_owned(), None),
+/// Verb, path and body of a call over HTTP+JSON (specification 11.3). Bodies are written straight from the call, so that
+/// the caller's data keeps its digits.
+fn http_request(call: &Call) -> Result<(&'static str, String, Option<Box<RawValue>>), serde_json::Error> {
+    #[derive(serde::Serialize)]
+    struct Cancel<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        metadata: &'a Option<protocol::Object>,
     }
+    let task = |id: &TaskId| format!("/tasks/{}", escaped(id.as_str()));
+    let configs = |id: &TaskId| format!("{}/pushNotificationConfigs", task(id));
+    let (verb, path, body) = match call {
+        Call::SendMessage(_) => ("POST", "/message:send".to_owned(), Some(to_raw_value(call)?)),
+        Call::SendStreamingMessage(_) => ("POST", "/message:stream".to_owned(), Some(to_raw_value(call)?)),
+        Call::GetTask(request) => ("GET", format!("{}{}", task(&request.id), query(call, &["id"])?), None),
+        Call::ListTasks(_) => ("GET", format!("/tasks{}", query(call, &[])?), None),
+        Call::CancelTask(CancelTaskRequest { id, metadata, .. }) => {
+            ("POST", format!("{}:cancel", task(id)), Some(to_raw_value(&Cancel { metadata })?))
+        }
+        Call::SubscribeToTask(request) => ("POST", format!("{}:subscribe", task(&request.id)), None),
+        Call::CreateTaskPushNotificationConfig(config) => {
+            let id = config.task_id.as_ref().map(configs).unwrap_or_default();
+            ("POST", id, Some(to_raw_value(call)?))
+        }
+        Call::ListTaskPushNotificationConfigs(request) => {
+            ("GET", format!("{}{}", configs(&request.task_id), query(call, &["taskId"])?), None)
+        }
+        Call::GetTaskPushNotificationConfig(request) => {
+            ("GET", format!("{}/{}", configs(&request.task_id), escaped(request.id.as_str())), None)
+        }
+        Call::DeleteTaskPushNotificationConfig(request) => {
+            ("DELETE", format!("{}/{}", configs(&request.task_id), escaped(request.id.as_str())), None)
+        }
+        Call::GetExtendedAgentCard(_) => ("GET", "/extendedAgentCard".to_owned(), None),
+    };
+    let tenant = call.tenant().map(|tenant| format!("/{}", escaped(tenant))).unwrap_or_default();
+    Ok((verb, format!("{tenant}{path}"), body))
+}
+
+/// The members of a request as a query, without those that stand in the path.
+fn query(call: &Call, in_path: &[&str]) -> Result<String, serde_json::Error> {
+    let members = serde_json::to_value(call)?;
+    let members = members.as_object().into_iter().flatten();
+    let pairs = members.filter(|(name, _)| *name != "tenant" && !in_path.contains(&name.as_str()));
+    let pairs = pairs.map(|(name, value)| match value {
+        Value::String(text) => format!("{name}={}", escaped(text)),
+        other => format!("{name}={}", escaped(&other.to_string())),
+    });
+    let query = pairs.collect::<Vec<_>>().join("&");
+    Ok(if query.is_empty() { query } else { format!("?{query}") })
 }
 
 /// A text as one segment of a path or one value of a query.

@@ -9,6 +9,9 @@ pub enum ClientError {
     /// The URL cannot be called.
     #[error("{0} is no URL that can be called")]
     Url(String),
+    /// The request cannot be written, so nothing was sent.
+    #[error("the request cannot be sent: {0}")]
+    Request(String),
     /// Nobody answers there.
     #[error("{origin} does not answer: {why}")]
     Unreachable {

@@ -1,11 +1,14 @@
 //! The frames of a stream, one after the other.
 
 use protocol::error::RemoteError;
-use protocol::{StreamResponse, rpc, sse};
+use protocol::{StreamResponse, media, rpc, sse};
 
 use crate::choose::Binding;
 use crate::error::ClientError;
 use crate::http::{Opened, next_piece};
+
+/// How many bytes of a stream are shown when it turns out to be none.
+const SHOWN: usize = 80;
 
 /// One frame.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub struct Events {
     opened: Opened,
     reader: sse::Reader,
     binding: Binding,
+    /// How the stream begins, until its first frame: shown when it turns out to be none.
+    beginning: Option<Vec<u8>>,
     over: bool,
 }
 
@@ -30,10 +35,11 @@ impl Events {
         if let Some(exchange) = &mut opened.exchange {
             exchange.opened(opened.status, &opened.headers);
         }
-        Self { opened, reader: sse::Reader::default(), binding, over: false }
+        Self { opened, reader: sse::Reader::default(), binding, beginning: Some(Vec::new()), over: false }
     }
 
-    /// The data of the next frame, whatever it says; `None` at the end. A stream that ends inside an event was cut.
+    /// The data of the next frame, whatever it says; `None` at the end. A stream that ends inside an event was cut, and
+    /// one that ends without any event was none: that is never a success (specification 3.1.2).
     pub async fn next_data(&mut self) -> Result<Option<String>, ClientError> {
         let next = self.read().await;
         match (&next, &mut self.opened.exchange) {
@@ -48,21 +54,39 @@ impl Events {
     async fn read(&mut self) -> Result<Option<String>, ClientError> {
         loop {
             if let Some(event) = self.reader.next() {
+                self.beginning = None;
                 return Ok(Some(event.data));
             }
             if self.over {
                 return Ok(None);
             }
-            let origin = &self.opened.origin;
-            match next_piece(&mut self.opened.response, origin, self.opened.idle).await? {
-                Some(piece) => self
-                    .reader
-                    .push(&piece)
-                    .map_err(|broken| ClientError::Broken { origin: origin.clone(), why: broken.to_string() })?,
-                None if self.reader.is_cut() => return Err(ClientError::Cut { origin: origin.clone() }),
-                None => self.over = true,
+            match next_piece(&mut self.opened.response, &self.opened.origin, self.opened.idle).await? {
+                Some(piece) => {
+                    if let Some(beginning) = self.beginning.as_mut().filter(|beginning| beginning.len() < SHOWN) {
+                        beginning.extend_from_slice(&piece[..piece.len().min(SHOWN - beginning.len())]);
+                    }
+                    let origin = || self.opened.origin.clone();
+                    let broken =
+                        |broken: sse::Broken| ClientError::Broken { origin: origin(), why: broken.to_string() };
+                    self.reader.push(&piece).map_err(broken)?;
+                }
+                None => {
+                    self.over = true;
+                    if let Some(beginning) = self.beginning.take() {
+                        let start = String::from_utf8_lossy(&beginning);
+                        return Err(self.not_a2a(format!("not one event came, it begins with {start:?}")));
+                    }
+                    if self.reader.is_cut() {
+                        return Err(ClientError::Cut { origin: self.opened.origin.clone() });
+                    }
+                }
             }
         }
+    }
+
+    fn not_a2a(&self, why: String) -> ClientError {
+        let (origin, status) = (self.opened.origin.clone(), self.opened.status);
+        ClientError::NotA2a { origin, status, content_type: media::EVENT_STREAM.to_owned(), why }
     }
 
     /// The next frame; `None` at the end. An error frame is [`ClientError::Remote`].
@@ -70,12 +94,7 @@ impl Events {
         let Some(data) = self.next_data().await? else { return Ok(None) };
         let response = decode(&data, self.binding).map_err(|error| match error {
             Undecodable::Remote(error) => ClientError::Remote(error),
-            Undecodable::Nonsense(why) => ClientError::NotA2a {
-                origin: self.opened.origin.clone(),
-                status: self.opened.status,
-                content_type: "text/event-stream".to_owned(),
-                why,
-            },
+            Undecodable::Nonsense(why) => self.not_a2a(why),
         })?;
         Ok(Some(Frame { data, response }))
     }

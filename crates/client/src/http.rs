@@ -237,7 +237,9 @@ impl Http {
         };
         sent.map_err(|cause| {
             let why = first_cause(&cause);
-            if cause.is_connect() && cause.is_timeout() {
+            if cause.is_builder() {
+                ClientError::Request(why)
+            } else if cause.is_connect() && cause.is_timeout() {
                 ClientError::TooSlow { origin, what: "connecting", limit: self.limits.connect }
             } else if cause.is_connect() {
                 ClientError::Unreachable { origin, why }
@@ -248,7 +250,7 @@ impl Http {
     }
 
     /// Reads an agent's card: at the URL itself when it names a file, else at the well-known path of its origin
-    /// (specification 8.2).
+    /// (specification 8.2). The error is always [`ClientError::NoCard`], or [`ClientError::Url`].
     pub async fn card(&self, title: &str, url: &str) -> Result<AgentCard, ClientError> {
         let parsed: Url = url.parse().map_err(|_| ClientError::Url(url.to_owned()))?;
         let card_url = if parsed.path().ends_with(".json") {
@@ -257,12 +259,15 @@ impl Http {
             let origin = parsed.origin().ascii_serialization();
             format!("{origin}{}", media::CARD_PATH)
         };
+        let no_card = |why: String| ClientError::NoCard { tried: vec![format!("{card_url} ({why})")] };
         let headers = [("Accept", media::JSON.to_owned())];
-        let answer = self.open(title, "GET", &card_url, &headers, None).await?.whole().await?;
+        let answer = async { self.open(title, "GET", &card_url, &headers, None).await?.whole().await };
+        let answer = answer.await.map_err(|cause| no_card(cause.to_string()))?;
         if answer.status != 200 {
-            return Err(ClientError::NoCard { tried: vec![format!("{card_url} ({})", answer.status)] });
+            return Err(no_card(answer.status.to_string()));
         }
-        serde_json::from_slice(&answer.body).map_err(|cause| answer.not_a2a(&format!("an agent card ({cause})")))
+        serde_json::from_slice(&answer.body)
+            .map_err(|cause| no_card(answer.not_a2a(&format!("an agent card ({cause})")).to_string()))
     }
 
     /// Approves a task outside A2A, at the origin of the agent and nowhere else (DECISIONS O19). True when the agent

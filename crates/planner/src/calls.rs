@@ -1,14 +1,15 @@
 //! One call to one agent, printed in words or as JSON.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use client::live::LiveIds;
 use client::{Binding, ClientError, Connection, Events, Http, Reply, choose};
 use protocol::call::{ListTasksRequest, SendMessageConfiguration, SendMessageRequest};
-use protocol::{ContextId, Ids, Message, MessageId, Part, Role, StreamResponse, TaskId, media};
+use protocol::{ContextId, Ids, Message, MessageId, Part, Role, StreamResponse, TaskId, TaskState, media};
 
-use crate::{read, words};
+use crate::{out, read, words};
 
 #[derive(clap::Subcommand)]
 pub enum Call {
@@ -25,8 +26,8 @@ pub enum Call {
         #[arg(long)]
         return_immediately: bool,
         /// How many messages of history to show.
-        #[arg(long, value_name = "N")]
-        history: Option<u32>,
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+        history: Option<i32>,
         /// The task that the message continues.
         #[arg(long, value_name = "ID")]
         task: Option<String>,
@@ -52,8 +53,8 @@ pub enum Call {
         /// The task.
         id: String,
         /// How many messages of history to show.
-        #[arg(long, value_name = "N")]
-        history: Option<u32>,
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+        history: Option<i32>,
     },
     /// Lists tasks, newest first.
     List {
@@ -99,9 +100,9 @@ impl To {
 
     fn print(&self, json: &impl serde::Serialize, words: impl FnOnce() -> String) {
         if self.json {
-            println!("{}", serde_json::to_string_pretty(json).unwrap_or_default());
+            out(&serde_json::to_string_pretty(json).unwrap_or_default());
         } else {
-            println!("{}", words());
+            out(&words());
         }
     }
 }
@@ -119,7 +120,7 @@ pub async fn run(call: Call, http: Http) -> Result<bool, String> {
     match made(call, http).await {
         Ok(()) => Ok(true),
         Err(Failed::Error(error)) => {
-            eprintln!("{error}");
+            let _ = writeln!(std::io::stderr(), "{error}");
             Ok(false)
         }
         Err(Failed::Cannot(why)) => Err(why),
@@ -162,10 +163,9 @@ async fn made(call: Call, http: Http) -> Result<(), Failed> {
             message.task_id = task.map(task_id).transpose()?;
             message.context_id = context.map(ContextId::new).transpose().map_err(|empty| empty.to_string())?;
             let mut request = SendMessageRequest::new(message);
-            let history_length = history.and_then(|length| i32::try_from(length).ok());
-            if return_immediately || history_length.is_some() {
+            if return_immediately || history.is_some() {
                 let configuration =
-                    SendMessageConfiguration { return_immediately, history_length, ..Default::default() };
+                    SendMessageConfiguration { return_immediately, history_length: history, ..Default::default() };
                 request.configuration = Some(configuration);
             }
             if stream {
@@ -186,7 +186,6 @@ async fn made(call: Call, http: Http) -> Result<(), Failed> {
             to.print(&card, || words::card(&card));
         }
         Call::Get { to, id, history } => {
-            let history = history.and_then(|length| i32::try_from(length).ok());
             let task = to.connect(&http).await?.get("GetTask", &task_id(id)?, history).await?;
             to.print(&task, || words::task(&task));
         }
@@ -234,16 +233,30 @@ async fn list(to: &To, agent: &Connection) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Prints what happens until the task ends. A stream that ends before its task does is no success, unless the task waits
+/// for somebody.
 async fn print_events(to: &To, mut events: Events) -> Result<(), Failed> {
+    let mut state = None;
     while let Some(frame) = events.next().await? {
         if to.json {
-            println!("{}", frame.data);
+            out(&frame.data);
         } else {
-            println!("{}", words::event(&frame.response));
+            out(&words::event(&frame.response));
         }
-        if matches!(frame.response, StreamResponse::Message(_)) {
-            break;
+        match &frame.response {
+            StreamResponse::Message(_) => return Ok(()),
+            StreamResponse::Task(task) => state = Some(task.status.state),
+            StreamResponse::StatusUpdate(update) => state = Some(update.status.state),
+            StreamResponse::ArtifactUpdate(_) => {}
+        }
+        // Some agents keep the stream open for ever.
+        if state.is_some_and(TaskState::is_terminal) {
+            return Ok(());
         }
     }
-    Ok(())
+    match state {
+        Some(state) if state.phase().settles() => Ok(()),
+        Some(state) => Err(Failed::Error(format!("the stream ended while the task is {state}"))),
+        None => Err(Failed::Error("the stream ended without a word on the task's state".to_owned())),
+    }
 }

@@ -9,6 +9,9 @@ use protocol::{Message, MessageId, Part, Role, Task, TaskId, TaskState};
 use crate::agents::Agent;
 use crate::{Failure, Planner};
 
+/// An agent that asks, and asks again, is answered this often and no more.
+const MOST_REPLIES: usize = 32;
+
 /// What came of a delegation.
 #[derive(Debug, Clone)]
 pub enum Outcome {
@@ -26,7 +29,7 @@ impl Planner {
         let agent = self.with_skill(skill)?;
         self.say(format!("delegate {skill} to {}", agent.name));
         let mut reply = self.send(agent, &format!("SendMessage to {}", agent.name), parts, None).await?;
-        loop {
+        for _ in 0..MOST_REPLIES {
             let task = match reply {
                 Reply::Error(error) => {
                     self.say(format!("  error {}: {}", error.code, error.message));
@@ -38,7 +41,7 @@ impl Planner {
                 }
                 Reply::Task(task) => task,
             };
-            self.remember(agent, &task.id);
+            self.remember(agent, &task);
             self.say(format!("  task {} is {}", first8(&task.id), task.status.state));
             let words = task.status.message.as_ref().map(|message| message.text()).unwrap_or_default();
             reply = match task.status.state {
@@ -53,6 +56,7 @@ impl Planner {
                     let plan = "The planner cannot approve, so it asks the operator and subscribes.";
                     self.say(format!("  it needs approval: {words} {plan}"));
                     let task = self.see_approved(agent, &task).await?;
+                    self.remember(agent, &task);
                     self.say(format!("  the stream ends at {}", task.status.state));
                     if task.status.state.is_terminal() {
                         return Ok(Outcome::Task(task));
@@ -63,6 +67,7 @@ impl Planner {
                 _ => Reply::Task(self.follow(agent, &task).await?),
             };
         }
+        Err(self.no_end(agent).await)
     }
 
     async fn send(&self, agent: &Agent, title: &str, parts: Vec<Part>, task: Option<&Task>) -> Result<Reply, Failure> {

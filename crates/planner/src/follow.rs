@@ -1,133 +1,159 @@
 //! Following a task that has not ended.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{ClientError, Events};
-use protocol::{Change, StreamResponse, Task};
-use tokio::time::Instant;
+use client::{ClientError, Events, Frame};
+use protocol::{Change, Phase, StreamResponse, Task, TaskState};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agents::Agent;
 use crate::{Failure, Planner};
 
-/// The pause before the first poll; it grows with each further one.
+/// The pause before the second poll; it grows with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause between two polls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long a stream may stay open after its task has ended.
+const FAREWELL: Duration = Duration::from_millis(250);
 
 impl Planner {
     /// Subscribes to a task that waits for an approval, asks the operator when the first frame is there, and follows
-    /// to the end.
+    /// to the end. Without a stream it asks the operator all the same, and polls.
     pub(crate) async fn see_approved(&self, agent: &Agent, task: &Arc<Task>) -> Result<Arc<Task>, Failure> {
-        let broken = |cause| self.failure(&agent.name, cause);
-        let title = format!("SubscribeToTask on {}", agent.name);
-        let mut events = match agent.connection.subscribe(&title, &task.id).await {
-            Ok(events) => events,
-            // An agent without streams, or a task that went on meanwhile.
-            Err(ClientError::Remote(_)) => {
-                let approved = self.operator.decide(&self.http, agent, task).await;
-                approved.map_err(broken)?;
-                return self.poll(agent, task).await;
+        let mut now = task.clone();
+        let mut events = self.subscribe(agent, &now).await?;
+        if let Some(open) = &mut events {
+            match self.in_time(self.deadline(), agent, task, open.next()).await? {
+                Ok(Some(frame)) => fold(&mut now, frame),
+                Ok(None) | Err(_) => events = None,
             }
-            Err(cause) => return Err(broken(cause)),
-        };
-        let first = events.next().await.map_err(broken)?;
-        if let Some(note) = self.operator.note() {
-            events.note(note);
         }
-        let mut now = fold(task.clone(), first.map(|frame| frame.response));
-        if !now.status.state.is_terminal() {
-            self.operator.decide(&self.http, agent, task).await.map_err(broken)?;
+        if now.status.state == TaskState::AuthRequired {
+            if let (Some(note), Some(open)) = (self.operator.note(), &mut events) {
+                open.note(note);
+            }
+            self.let_operator_decide(agent, &now).await?;
         }
-        self.to_the_end(agent, &mut now, events, true).await?;
-        if now.status.state.phase().settles() && now.status.state != protocol::TaskState::AuthRequired {
-            return Ok(now);
-        }
-        self.poll(agent, &now).await
+        let settled = self.to_the_end(agent, &mut now, events).await?;
+        if settled { Ok(now) } else { self.poll(agent, &now).await }
     }
 
     /// Follows a task that runs: by a stream where the agent has one, else by polling.
     pub(crate) async fn follow(&self, agent: &Agent, task: &Arc<Task>) -> Result<Arc<Task>, Failure> {
-        if agent.card.capabilities.streaming == Some(true) {
-            let title = format!("SubscribeToTask on {}", agent.name);
-            match agent.connection.subscribe(&title, &task.id).await {
-                Ok(events) => {
-                    let mut now = task.clone();
-                    self.to_the_end(agent, &mut now, events, false).await?;
-                    if now.status.state.phase().settles() {
-                        return Ok(now);
-                    }
-                }
-                // It may have ended meanwhile; the poll will tell.
-                Err(ClientError::Remote(_)) => {}
-                Err(cause) => return Err(self.failure(&agent.name, cause)),
-            }
-        }
-        self.poll(agent, task).await
+        let mut now = task.clone();
+        let streams = agent.card.capabilities.streaming == Some(true);
+        let events = if streams { self.subscribe(agent, task).await? } else { None };
+        let settled = self.to_the_end(agent, &mut now, events).await?;
+        if settled { Ok(now) } else { self.poll(agent, &now).await }
     }
 
-    /// Takes frames until the stream ends, or until the task waits for somebody. A stream that breaks is no failure:
-    /// the task is polled then.
-    async fn to_the_end(
-        &self,
-        agent: &Agent,
-        now: &mut Arc<Task>,
-        mut events: Events,
-        past_approval: bool,
-    ) -> Result<(), Failure> {
-        let deadline = Instant::now() + self.patience;
-        loop {
-            match tokio::time::timeout_at(deadline, events.next()).await {
-                Err(_) => return Err(self.give_up(agent, now).await),
-                Ok(Ok(None)) => return Ok(()),
-                Ok(Ok(Some(frame))) => *now = fold(now.clone(), Some(frame.response)),
-                Ok(Err(_)) => return Ok(()),
+    /// A stream that cannot be had is no failure: the task may have gone on meanwhile, and if the agent is in trouble
+    /// the poll will say so.
+    async fn subscribe(&self, agent: &Agent, task: &Task) -> Result<Option<Events>, Failure> {
+        let title = format!("SubscribeToTask on {}", agent.name);
+        let subscribed = agent.connection.subscribe(&title, &task.id);
+        Ok(self.in_time(self.deadline(), agent, task, subscribed).await?.ok())
+    }
+
+    /// Asks the operator, who may take any time, and carries out what was decided, which may not.
+    async fn let_operator_decide(&self, agent: &Agent, task: &Task) -> Result<(), Failure> {
+        let Some(approves) = self.operator.decide(task).await else { return Ok(()) };
+        let carried_out = async {
+            if approves {
+                return self.http.approve("operator approves", agent.connection.url(), &task.id).await;
             }
-            let waits = now.status.state.phase() == protocol::Phase::Interrupted;
-            if waits && !past_approval {
-                return Ok(());
+            match agent.connection.cancel("the operator refuses", &task.id).await {
+                // The agent answered: what became of the task is asked next.
+                Ok(_) | Err(ClientError::Remote(_)) => Ok(true),
+                Err(cause) => Err(cause),
+            }
+        };
+        let taken = self.in_time(self.deadline(), agent, task, carried_out).await?;
+        if !taken.map_err(|cause| self.failure(&agent.name, cause))? {
+            self.say(format!("  {} took no approval for this task", agent.name));
+        }
+        Ok(())
+    }
+
+    /// Takes frames until the task has ended or waits for something new. False when there is no stream, or when it ended
+    /// before that or broke: what becomes of the task is then to be asked.
+    async fn to_the_end(&self, agent: &Agent, now: &mut Arc<Task>, events: Option<Events>) -> Result<bool, Failure> {
+        let Some(mut events) = events else { return Ok(false) };
+        let deadline = self.deadline();
+        // The approval that was asked for just now may take its time; a second one is a new matter.
+        let mut waits = now.status.state == TaskState::AuthRequired;
+        loop {
+            let state = now.status.state;
+            waits &= state == TaskState::AuthRequired;
+            match state.phase() {
+                Phase::Terminal => {
+                    // Read to its end, the connection can be used again. Some agents never end it.
+                    let rest = async { while let Ok(Some(_)) = events.next().await {} };
+                    let _ = timeout(FAREWELL, rest).await;
+                    return Ok(true);
+                }
+                Phase::Interrupted if !waits => return Ok(true),
+                Phase::Interrupted | Phase::Running => {}
+            }
+            match self.in_time(deadline, agent, now, events.next()).await? {
+                Ok(Some(frame)) => fold(now, frame),
+                Ok(None) | Err(_) => return Ok(false),
             }
         }
     }
 
     async fn poll(&self, agent: &Agent, task: &Arc<Task>) -> Result<Arc<Task>, Failure> {
-        let deadline = Instant::now() + self.patience;
-        let waited_for_approval = task.status.state == protocol::TaskState::AuthRequired;
+        let deadline = self.deadline();
+        let mut waits = task.status.state == TaskState::AuthRequired;
         let (mut pause, mut now) = (FIRST_PAUSE, task.clone());
         let title = format!("GetTask on {}", agent.name);
         loop {
-            now =
-                agent.connection.get(&title, &now.id, None).await.map_err(|cause| self.failure(&agent.name, cause))?;
-            let still_waits = waited_for_approval && now.status.state == protocol::TaskState::AuthRequired;
-            if now.status.state.phase().settles() && !still_waits {
+            let read = agent.connection.get(&title, &now.id, None);
+            let read = self.in_time(deadline, agent, &now, read).await?;
+            now = read.map_err(|cause| self.failure(&agent.name, cause))?;
+            waits &= now.status.state == TaskState::AuthRequired;
+            if now.status.state.phase().settles() && !waits {
                 return Ok(now);
             }
-            if Instant::now() + pause > deadline {
-                return Err(self.give_up(agent, &now).await);
-            }
-            tokio::time::sleep(pause).await;
+            self.in_time(deadline, agent, &now, tokio::time::sleep(pause)).await?;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    async fn give_up(&self, agent: &Agent, task: &Task) -> Failure {
-        let title = format!("CancelTask on {}", agent.name);
-        let canceled = agent.connection.cancel(&title, &task.id);
-        // Whether it heeds that or not, the planner has given up.
-        let _ = tokio::time::timeout(Duration::from_secs(5), canceled).await;
-        let (task, state) = (task.id.clone(), task.status.state);
-        Failure::TooLong { agent: agent.name.clone(), task, state, patience: self.patience }
+    fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        // A patience beyond what a clock can hold is a patience of thirty years.
+        now.checked_add(self.patience).unwrap_or(now + Duration::from_secs(1_000_000_000))
+    }
+
+    /// Waits for something about a task, until the planner's patience is at its end.
+    async fn in_time<T>(
+        &self,
+        deadline: Instant,
+        agent: &Agent,
+        task: &Task,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        match timeout_at(deadline, work).await {
+            Ok(done) => Ok(done),
+            Err(_) => {
+                self.cancel(agent, &task.id, Duration::from_secs(5)).await;
+                let (agent, task, state) = (agent.name.clone(), task.id.clone(), task.status.state);
+                Err(Failure::TooLong { agent, task, state, patience: self.patience })
+            }
+        }
     }
 }
 
-/// The task after one more frame. A frame that makes no sense for it changes nothing.
-fn fold(mut task: Arc<Task>, frame: Option<StreamResponse>) -> Arc<Task> {
-    let change = match frame {
-        Some(StreamResponse::Task(whole)) if whole.id == task.id => return whole,
-        Some(StreamResponse::StatusUpdate(update)) => Change::Status(update),
-        Some(StreamResponse::ArtifactUpdate(update)) => Change::Artifact(update),
-        _ => return task,
+/// Lets a frame happen to the task. A frame that makes no sense for it changes nothing.
+fn fold(task: &mut Arc<Task>, frame: Frame) {
+    let change = match frame.response {
+        StreamResponse::Task(whole) if whole.id == task.id => return *task = whole,
+        StreamResponse::StatusUpdate(update) => Change::Status(update),
+        StreamResponse::ArtifactUpdate(update) => Change::Artifact(update),
+        StreamResponse::Task(_) | StreamResponse::Message(_) => return,
     };
-    let _ = Arc::make_mut(&mut task).apply(&change);
-    task
+    let _ = Arc::make_mut(task).apply(&change);
 }

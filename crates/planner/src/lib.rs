@@ -11,12 +11,12 @@ pub mod operator;
 pub mod record;
 mod ship;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use client::{ClientError, Http, NoInterface};
-use protocol::{Ids, TaskId, TaskState};
+use protocol::{Ids, Task, TaskId, TaskState};
 
 pub use agents::Agent;
 pub use delegate::Outcome;
@@ -38,8 +38,16 @@ pub struct Planner {
     patience: Duration,
     calls: Arc<AtomicU64>,
     agents: Vec<Agent>,
-    /// The tasks made so far, to be named when something breaks.
-    made: std::sync::Mutex<Vec<(String, TaskId)>>,
+    book: Mutex<Book>,
+}
+
+/// What the planner has to answer for when something breaks.
+#[derive(Default)]
+struct Book {
+    /// The tasks made so far, each with its agent's name.
+    made: Vec<(String, TaskId)>,
+    /// The one that has not ended.
+    underway: Option<(String, TaskId)>,
 }
 
 /// Why a job could not be done at all.
@@ -67,7 +75,7 @@ pub enum Failure {
         there: String,
     },
     /// A task did not end in time. It was asked to stop.
-    #[error("{agent}: task {task} is still {state} after {} s; the planner gives up and cancels it", patience.as_secs())]
+    #[error("{agent}: task {task} is still {state} after {} s; the planner gives up and cancels it", patience.as_secs_f32())]
     TooLong {
         /// The agent.
         agent: String,
@@ -77,6 +85,25 @@ pub enum Failure {
         state: TaskState,
         /// How long the planner waited.
         patience: Duration,
+    },
+    /// An agent asked again and again. The task was asked to stop.
+    #[error(
+        "{agent} comes to no end: it asks again after every answer; the planner gives up and cancels{}",
+        tasks(made)
+    )]
+    NoEnd {
+        /// The agent.
+        agent: String,
+        /// The tasks that were made until then.
+        made: Vec<(String, TaskId)>,
+    },
+    /// The whole job took too long. The task that had not ended was asked to stop.
+    #[error("the job took longer than {} s and is given up{}", limit.as_secs_f32(), tasks(made))]
+    OutOfTime {
+        /// The limit.
+        limit: Duration,
+        /// The tasks that were made until then.
+        made: Vec<(String, TaskId)>,
     },
 }
 
@@ -100,7 +127,7 @@ impl Planner {
             patience: Duration::from_secs(600),
             calls: Arc::default(),
             agents: Vec::new(),
-            made: std::sync::Mutex::default(),
+            book: Mutex::default(),
         }
     }
 
@@ -123,15 +150,47 @@ impl Planner {
         (self.log)(line.as_ref());
     }
 
-    fn remember(&self, agent: &Agent, task: &TaskId) {
-        let mut made = self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !made.iter().any(|(_, known)| known == task) {
-            made.push((agent.name.clone(), task.clone()));
+    /// Gives the job up, for whoever put a limit to it and has stopped waiting: asks the agent of the task that has not
+    /// ended to cancel it, and tells what was made.
+    pub async fn give_up(&self, limit: Duration) -> Failure {
+        self.cancel_underway(Duration::from_millis(300)).await;
+        Failure::OutOfTime { limit, made: self.book().made.clone() }
+    }
+
+    async fn no_end(&self, agent: &Agent) -> Failure {
+        self.cancel_underway(Duration::from_secs(5)).await;
+        Failure::NoEnd { agent: agent.name.clone(), made: self.book().made.clone() }
+    }
+
+    async fn cancel_underway(&self, limit: Duration) {
+        let underway = self.book().underway.clone();
+        if let Some((agent, task)) = underway
+            && let Some(agent) = self.agents.iter().find(|known| known.name == agent)
+        {
+            self.cancel(agent, &task, limit).await;
         }
     }
 
+    /// Asks for an end. Whether the agent heeds it or not, the planner has given up.
+    async fn cancel(&self, agent: &Agent, task: &TaskId, limit: Duration) {
+        let title = format!("CancelTask on {}", agent.name);
+        let _ = tokio::time::timeout(limit, agent.connection.cancel(&title, task)).await;
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, agent: &Agent, task: &Task) {
+        let mut book = self.book();
+        let entry = (agent.name.clone(), task.id.clone());
+        if !book.made.contains(&entry) {
+            book.made.push(entry.clone());
+        }
+        book.underway = (!task.status.state.is_terminal()).then_some(entry);
+    }
+
     fn failure(&self, agent: &str, cause: ClientError) -> Failure {
-        let made = self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        Failure::Call { agent: agent.to_owned(), cause: Box::new(cause), made }
+        Failure::Call { agent: agent.to_owned(), cause: Box::new(cause), made: self.book().made.clone() }
     }
 }

@@ -11,7 +11,8 @@
 mod calls;
 mod words;
 
-use std::io::Read;
+use std::future::Future;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,12 +30,12 @@ use protocol::Dial;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// How long to wait for an answer to begin, in seconds. Without it: as long as the work takes.
-    #[arg(long, global = true, value_name = "SECONDS")]
-    timeout: Option<f64>,
+    /// How long all of it may take, in seconds. Without it: as long as the work takes.
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
     /// How long a stream may be quiet, in seconds.
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 60.0)]
-    idle: f64,
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
+    idle: Duration,
     #[command(subcommand)]
     command: Command,
 }
@@ -71,8 +72,8 @@ struct Ship {
     #[arg(long, value_enum, default_value_t = Who::Auto)]
     operator: Who,
     /// How long to follow one task before giving up, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
-    patience: f64,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "600")]
+    patience: Duration,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -87,32 +88,46 @@ fn token(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), token.to_owned()))
 }
 
+/// A time limit: more than no time, and no more than a clock can hold.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "a number of seconds is expected, such as 2.5")?;
+    let sane = number > 0.0 && number <= 1e9;
+    if sane { Ok(Duration::from_secs_f64(number)) } else { Err("more than 0 seconds are expected".to_owned()) }
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let limits = Limits { answer: arguments.timeout.map(seconds), idle: seconds(arguments.idle), ..Limits::default() };
+    let limits = Limits { idle: arguments.idle, ..Limits::default() };
     let http = Http::new(Dial::default(), limits, None);
-    match arguments.command {
-        Command::Ship(ship) => match run(ship, http).await {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::from(1),
-            Err(why) => cannot(&why),
-        },
-        Command::Call(call) => match calls::run(call, http).await {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::from(1),
-            Err(why) => cannot(&why),
-        },
+    let limit = arguments.timeout;
+    let done = match arguments.command {
+        Command::Ship(ship) => run(ship, http, limit).await,
+        Command::Call(call) => within(limit, calls::run(call, http))
+            .await
+            .unwrap_or_else(|limit| Err(format!("it took longer than {} s and is given up", limit.as_secs_f32()))),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "{why}");
+            ExitCode::from(2)
+        }
     }
 }
 
-fn cannot(why: &str) -> ExitCode {
-    eprintln!("{why}");
-    ExitCode::from(2)
+/// Waits for something, at most so long. The error is the limit.
+async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Result<T, Duration> {
+    match limit {
+        None => Ok(work.await),
+        Some(limit) => tokio::time::timeout(limit, work).await.map_err(|_| limit),
+    }
 }
 
-fn seconds(number: f64) -> Duration {
-    Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX)
+/// Writes to standard output. A reader that has gone away is no reason to stop half way.
+fn out(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Reads a file, or standard input for a dash. The error says which and why.
@@ -125,7 +140,7 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|cause| format!("{}: {cause}", file.display()))
 }
 
-async fn run(ship: Ship, http: Http) -> Result<bool, String> {
+async fn run(ship: Ship, http: Http, limit: Option<Duration>) -> Result<bool, String> {
     let diff = ship.diff.as_deref().map(read).transpose()?.unwrap_or_else(|| Order::default().diff);
     let order = Order { commit: ship.commit, diff, build: ship.build };
     let operator = match ship.operator {
@@ -133,14 +148,19 @@ async fn run(ship: Ship, http: Http) -> Result<bool, String> {
         Who::Ask => Operator::Ask,
         Who::Wait => Operator::Wait,
     };
-    let print = Arc::new(|line: &str| println!("{line}"));
-    let planner = Planner::new(http, Arc::new(LiveIds), print, operator);
-    let mut planner = planner.with_base(ship.base).with_patience(seconds(ship.patience));
+    let planner = Planner::new(http, Arc::new(LiveIds), Arc::new(out), operator);
+    let mut planner = planner.with_base(ship.base).with_patience(ship.patience);
     let tokens = ship.tokens;
     let token = |agent: &str| tokens.iter().find(|(name, _)| name == agent).map(|(_, token)| token.clone());
-    let words = |failure: Failure| failure.to_string();
-    for agent in &ship.agents {
-        planner.meet(agent, token).await.map_err(words)?;
-    }
-    planner.ship(&order).await.map(|ended| ended.is_live()).map_err(words)
+    let job = async {
+        for agent in &ship.agents {
+            planner.meet(agent, token).await?;
+        }
+        planner.ship(&order).await
+    };
+    let done = match within(limit, job).await {
+        Ok(done) => done,
+        Err(limit) => Err(planner.give_up(limit).await),
+    };
+    done.map(|ended| ended.is_live()).map_err(|failure: Failure| failure.to_string())
 }

@@ -44,12 +44,16 @@ impl Ended {
 }
 
 impl Planner {
-    /// Ships an order with the agents it has met.
+    /// Ships an order with the agents it has met. Nothing is begun unless somebody has each skill.
     pub async fn ship(&self, order: &Order) -> Result<Ended, Failure> {
         let stop = |why: String| {
             self.say(format!("stop: {why}"));
             Ok(Ended::Stopped)
         };
+
+        for skill in ["run-tests", "review-diff", "deploy"] {
+            self.with_skill(skill)?;
+        }
 
         let text = format!("Run the unit tests for payments-api at commit {}", order.commit);
         let tests = self.delegate("run-tests", vec![Part::text(text)]).await?;

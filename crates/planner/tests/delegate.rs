@@ -2,158 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use std::sync::{Arc, Mutex};
+mod played;
+
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::{Response, Uri};
-use client::live::LiveIds;
-use client::{Http, Limits};
-use planner::{Ended, Failure, Operator, Order, Outcome, Planner};
-use protocol::{Dial, Part, TaskState};
+use planner::{Ended, Failure, Operator, Order, Outcome};
+use played::{SKILLS, Says, alone, play, status, task};
+use protocol::{Part, TaskState};
 use serde_json::{Value, json};
-
-/// What the played agent answers.
-enum Says {
-    /// A JSON-RPC result.
-    Result(Value),
-    /// A JSON-RPC error.
-    Error(i32, &'static str),
-    /// A stream of results, which then ends.
-    Stream(Vec<Value>),
-    /// A stream of results, which then stays open.
-    OpenStream(Vec<Value>),
-    /// Something that is no JSON-RPC.
-    Other(u16, &'static str, &'static str),
-}
-
-type Play = Arc<dyn Fn(&str, &Value, usize) -> Says + Send + Sync>;
-
-struct Stage {
-    play: Play,
-    calls: Mutex<Vec<String>>,
-}
-
-/// An agent with one skill that answers as the play says: given the method, the params and the number of the call.
-struct Played {
-    planner: Planner,
-    log: Arc<Mutex<Vec<String>>>,
-    stage: Arc<Stage>,
-}
-
-async fn answer(State(stage): State<Arc<Stage>>, uri: Uri, body: Bytes) -> Response<Body> {
-    let respond = |status: u16, content_type: &str, body: Body| {
-        Response::builder().status(status).header("content-type", content_type).body(body).unwrap()
-    };
-    if uri.path().starts_with("/approve/") {
-        stage.calls.lock().unwrap().push("approve".to_owned());
-        return respond(200, "application/json", Body::from(r#"{"approved":true}"#));
-    }
-    let call: Value = serde_json::from_slice(&body).unwrap();
-    let method = call["method"].as_str().unwrap();
-    let number = {
-        let mut calls = stage.calls.lock().unwrap();
-        calls.push(method.to_owned());
-        calls.len()
-    };
-    let envelope = |result: &Value| json!({"jsonrpc": "2.0", "id": call["id"], "result": result}).to_string();
-    let frames = |results: &[Value]| -> String {
-        results.iter().map(|result| format!("data: {}\n\n", envelope(result))).collect()
-    };
-    match (stage.play)(method, &call["params"], number) {
-        Says::Result(result) => respond(200, "application/json", envelope(&result).into()),
-        Says::Error(code, message) => {
-            let error = json!({"jsonrpc": "2.0", "id": call["id"], "error": {"code": code, "message": message}});
-            respond(200, "application/json", error.to_string().into())
-        }
-        Says::Stream(results) => respond(200, "text/event-stream", frames(&results).into()),
-        Says::OpenStream(results) => {
-            let first = frames(&results);
-            let stream = futures(first);
-            respond(200, "text/event-stream", stream)
-        }
-        Says::Other(status, content_type, text) => respond(status, content_type, text.into()),
-    }
-}
-
-/// A body that says something and then stays open.
-fn futures(first: String) -> Body {
-    struct Open(Option<String>);
-    impl axum::body::HttpBody for Open {
-        type Data = Bytes;
-        type Error = std::convert::Infallible;
-
-        fn poll_frame(
-            mut self: std::pin::Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
-            match self.0.take() {
-                Some(first) => std::task::Poll::Ready(Some(Ok(http_body::Frame::data(first.into())))),
-                None => std::task::Poll::Pending,
-            }
-        }
-    }
-    Body::new(Open(Some(first)))
-}
-
-async fn play(play: impl Fn(&str, &Value, usize) -> Says + Send + Sync + 'static) -> Played {
-    play_with(true, play).await
-}
-
-async fn play_with(streaming: bool, play: impl Fn(&str, &Value, usize) -> Says + Send + Sync + 'static) -> Played {
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    let skill = |id: &str| json!({"id": id, "name": id, "description": id, "tags": []});
-    let card = json!({
-        "name": "player", "description": "plays", "version": "1",
-        "supportedInterfaces": [{"url": format!("{origin}/rpc"), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
-        "capabilities": {"streaming": streaming}, "defaultInputModes": ["text/plain"], "defaultOutputModes": [],
-        "skills": [skill("run-tests"), skill("review-diff"), skill("deploy")]
-    });
-    let stage = Arc::new(Stage { play: Arc::new(play), calls: Mutex::default() });
-    let card = card.to_string();
-    let app = Router::new()
-        .route("/.well-known/agent-card.json", axum::routing::get(move || async move { card }))
-        .fallback(answer)
-        .with_state(stage.clone());
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    let log = Arc::new(Mutex::new(Vec::new()));
-    let written = log.clone();
-    let limits = Limits { idle: Duration::from_secs(5), ..Limits::default() };
-    let http = Http::new(Dial::default(), limits, None);
-    let say = Arc::new(move |line: &str| written.lock().unwrap().push(line.to_owned()));
-    let planner = Planner::new(http, Arc::new(LiveIds), say, Operator::Auto).with_patience(Duration::from_millis(300));
-    let mut planner = planner;
-    planner.meet(&origin, |_| None).await.unwrap();
-    log.lock().unwrap().clear();
-    Played { planner, log, stage }
-}
-
-impl Played {
-    async fn delegate(&self) -> Result<Outcome, Failure> {
-        self.planner.delegate("run-tests", vec![Part::text("go")]).await
-    }
-
-    fn log(&self) -> Vec<String> {
-        self.log.lock().unwrap().clone()
-    }
-
-    fn calls(&self) -> Vec<String> {
-        self.stage.calls.lock().unwrap().clone()
-    }
-}
-
-fn task(state: &str, words: &str) -> Value {
-    let message = json!({"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": words}]});
-    json!({"id": "0123456789", "contextId": "c", "status": {"state": format!("TASK_STATE_{state}"), "message": message}})
-}
-
-fn status(state: &str) -> Value {
-    let status = json!({"state": format!("TASK_STATE_{state}")});
-    json!({"statusUpdate": {"taskId": "0123456789", "contextId": "c", "status": status}})
-}
 
 fn state_of(outcome: &Outcome) -> Option<TaskState> {
     match outcome {
@@ -267,12 +123,12 @@ async fn a_stream_that_ends_early_is_followed_by_polling() {
 
 #[tokio::test]
 async fn an_early_reply_of_an_agent_without_streams_is_polled() {
-    let played = play_with(false, |method, _, number| match (method, number) {
+    let played = alone(false, &SKILLS, |method, _, number| match (method, number) {
         ("SendMessage", _) => Says::Result(json!({"task": task("SUBMITTED", "later")})),
         ("GetTask", 2) => Says::Result(task("WORKING", "still")),
         _ => Says::Result(task("COMPLETED", "done")),
-    })
-    .await;
+    });
+    let played = played.await.met(Operator::Auto).await;
     let planner = played.planner.delegate("run-tests", vec![Part::text("go")]);
     assert_eq!(state_of(&planner.await.unwrap()), Some(TaskState::Completed));
     assert_eq!(played.calls(), ["SendMessage", "GetTask", "GetTask"]);
@@ -362,4 +218,217 @@ async fn the_last_line_says_how_the_deploy_ended() {
         assert_eq!(played.log().last().unwrap(), &format!("deploy: TASK_STATE_{state}"));
         assert!(played.log().contains(&"review: 1 finding, 0 blocking".to_owned()));
     }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_refused_in_whatever_way_is_replaced_by_polling() {
+    let refusals = [
+        || Says::Error(-32004, "no streams"),
+        || Says::Other(502, "text/html", "<html>"),
+        || Says::Other(200, "text/event-stream", ""),
+        || Says::Other(405, "text/plain", ""),
+    ];
+    for refusal in refusals {
+        let played = play(move |method, _, _| match method {
+            "SendMessage" => Says::Result(json!({"task": task("WORKING", "later")})),
+            "SubscribeToTask" => refusal(),
+            _ => Says::Result(task("COMPLETED", "done")),
+        })
+        .await;
+        assert_eq!(state_of(&played.delegate().await.unwrap()), Some(TaskState::Completed));
+        assert_eq!(played.calls(), ["SendMessage", "SubscribeToTask", "GetTask"]);
+    }
+}
+
+#[tokio::test]
+async fn an_early_reply_is_followed_by_its_stream_to_the_end() {
+    let played = play(|method, _, _| match method {
+        "SendMessage" => Says::Result(json!({"task": task("SUBMITTED", "later")})),
+        "SubscribeToTask" => Says::Stream(vec![
+            json!({"task": task("WORKING", "later")}),
+            json!({"artifactUpdate": {"taskId": "0123456789", "contextId": "c",
+                "artifact": {"artifactId": "a", "parts": [{"text": "made"}]}}}),
+            status("COMPLETED"),
+        ]),
+        other => panic!("{other} was not expected"),
+    })
+    .await;
+    let outcome = played.delegate().await.unwrap();
+    assert!(matches!(&outcome, Outcome::Task(task) if task.artifacts.len() == 1), "{outcome:?}");
+    let log = ["  task 01234567 is TASK_STATE_SUBMITTED", "  task 01234567 is TASK_STATE_COMPLETED"];
+    assert_eq!(played.log()[1..], log);
+}
+
+#[tokio::test]
+async fn a_stream_that_stays_open_after_the_end_is_left() {
+    for first in ["WORKING", "AUTH_REQUIRED"] {
+        let played = play(move |method, _, _| match method {
+            "SendMessage" => Says::Result(json!({"task": task(first, "later")})),
+            "SubscribeToTask" => Says::OpenStream(vec![json!({"task": task(first, "later")}), status("COMPLETED")]),
+            other => panic!("{other} was not expected"),
+        });
+        let played = played.await;
+        assert_eq!(state_of(&played.delegate().await.unwrap()), Some(TaskState::Completed));
+    }
+}
+
+#[tokio::test]
+async fn what_an_agent_asks_after_an_approval_is_answered_on_a_stream_that_stays_open() {
+    let played = play(|method, params, number| match (method, number) {
+        ("SendMessage", 1) => Says::Result(json!({"task": task("AUTH_REQUIRED", "approve me")})),
+        ("SendMessage", _) => {
+            assert_eq!(params["message"]["taskId"], "0123456789");
+            Says::Result(json!({"task": task("COMPLETED", "done")}))
+        }
+        ("SubscribeToTask", _) => Says::OpenStream(vec![
+            json!({"task": task("AUTH_REQUIRED", "approve me")}),
+            status("WORKING"),
+            json!({"task": task("INPUT_REQUIRED", "Which base branch?")}),
+        ]),
+        other => panic!("{other:?} was not expected"),
+    })
+    .await;
+    assert_eq!(state_of(&played.delegate().await.unwrap()), Some(TaskState::Completed));
+    assert_eq!(played.calls(), ["SendMessage", "SubscribeToTask", "approve", "SendMessage"]);
+    assert!(played.log().contains(&"  the stream ends at TASK_STATE_INPUT_REQUIRED".to_owned()));
+}
+
+#[tokio::test]
+async fn a_second_approval_of_the_same_task_is_asked_for_again() {
+    let played = play(|method, _, number| match (method, number) {
+        ("SendMessage", _) => Says::Result(json!({"task": task("AUTH_REQUIRED", "approve me")})),
+        ("SubscribeToTask", 2) => Says::OpenStream(vec![
+            json!({"task": task("AUTH_REQUIRED", "approve me")}),
+            status("WORKING"),
+            json!({"task": task("AUTH_REQUIRED", "and once more")}),
+        ]),
+        ("SubscribeToTask", _) => {
+            Says::Stream(vec![json!({"task": task("AUTH_REQUIRED", "and once more")}), status("COMPLETED")])
+        }
+        other => panic!("{other:?} was not expected"),
+    })
+    .await;
+    assert_eq!(state_of(&played.delegate().await.unwrap()), Some(TaskState::Completed));
+    assert_eq!(played.calls(), ["SendMessage", "SubscribeToTask", "approve", "SubscribeToTask", "approve"]);
+}
+
+#[tokio::test]
+async fn an_approval_that_came_from_elsewhere_meanwhile_is_not_given_again() {
+    let played = play(|method, _, _| match method {
+        "SendMessage" => Says::Result(json!({"task": task("AUTH_REQUIRED", "approve me")})),
+        "SubscribeToTask" => Says::Stream(vec![json!({"task": task("WORKING", "approved")}), status("COMPLETED")]),
+        other => panic!("{other} was not expected"),
+    })
+    .await;
+    assert_eq!(state_of(&played.delegate().await.unwrap()), Some(TaskState::Completed));
+    assert_eq!(played.calls(), ["SendMessage", "SubscribeToTask"]);
+}
+
+#[tokio::test]
+async fn an_approval_that_the_agent_does_not_take_is_said() {
+    let played = play(|method, _, _| match method {
+        "SendMessage" => Says::Result(json!({"task": task("AUTH_REQUIRED", "approve me")})),
+        "SubscribeToTask" => {
+            Says::Stream(vec![json!({"task": task("AUTH_REQUIRED", "approve me")}), status("REJECTED")])
+        }
+        other => panic!("{other} was not expected"),
+    })
+    .await;
+    played.stage.approval.store(404, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(state_of(&played.delegate().await.unwrap()), Some(TaskState::Rejected));
+    assert!(played.log().contains(&"  player took no approval for this task".to_owned()), "{:?}", played.log());
+}
+
+#[tokio::test]
+async fn an_operator_who_waits_posts_nothing_and_patience_ends_it() {
+    let played = alone(true, &SKILLS, |method, _, _| match method {
+        "SendMessage" => Says::Result(json!({"task": task("AUTH_REQUIRED", "approve me")})),
+        "SubscribeToTask" => Says::OpenStream(vec![json!({"task": task("AUTH_REQUIRED", "approve me")})]),
+        "CancelTask" => Says::Result(task("CANCELED", "stopped")),
+        other => panic!("{other} was not expected"),
+    });
+    let played = played.await.met(Operator::Wait).await;
+    let failure = played.delegate().await.unwrap_err();
+    assert!(matches!(failure, Failure::TooLong { state: TaskState::AuthRequired, .. }), "{failure}");
+    assert_eq!(played.calls(), ["SendMessage", "SubscribeToTask", "CancelTask"]);
+}
+
+#[tokio::test]
+async fn no_call_about_a_task_outlasts_the_planners_patience() {
+    type Case = (&'static str, fn() -> Says, fn() -> Says);
+    let cases: [Case; 3] = [
+        ("WORKING", || Says::Silence, || panic!("never polled")),
+        ("WORKING", || Says::Error(-32004, "no"), || Says::Silence),
+        ("AUTH_REQUIRED", || Says::OpenStream(vec![]), || panic!("never polled")),
+    ];
+    for (state, subscribe, poll) in cases {
+        let played = play(move |method, _, _| match method {
+            "SendMessage" => Says::Result(json!({"task": task(state, "for ever")})),
+            "SubscribeToTask" => subscribe(),
+            "GetTask" => poll(),
+            "CancelTask" => Says::Result(task("CANCELED", "stopped")),
+            other => panic!("{other} was not expected"),
+        })
+        .await;
+        let failure = played.delegate().await.unwrap_err().to_string();
+        let expected = format!(
+            "player: task 0123456789 is still TASK_STATE_{state} after 0.3 s; the planner gives up and cancels it"
+        );
+        assert_eq!(failure, expected);
+        assert_eq!(played.calls().last().unwrap(), "CancelTask");
+    }
+}
+
+#[tokio::test]
+async fn an_approval_that_is_never_answered_does_not_outlast_it_either() {
+    let played = play(|method, _, _| match method {
+        "SendMessage" => Says::Result(json!({"task": task("AUTH_REQUIRED", "approve me")})),
+        "SubscribeToTask" => Says::Error(-32004, "no streams"),
+        "CancelTask" => Says::Result(task("CANCELED", "stopped")),
+        other => panic!("{other} was not expected"),
+    })
+    .await;
+    played.stage.approval.store(0, std::sync::atomic::Ordering::Relaxed);
+    assert!(matches!(played.delegate().await.unwrap_err(), Failure::TooLong { .. }));
+    assert_eq!(played.calls(), ["SendMessage", "SubscribeToTask", "approve", "CancelTask"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_again_after_every_answer_is_given_up() {
+    let played = play(|method, _, _| match method {
+        "SendMessage" => Says::Result(json!({"task": task("INPUT_REQUIRED", "And why?")})),
+        "CancelTask" => Says::Result(task("CANCELED", "stopped")),
+        other => panic!("{other} was not expected"),
+    })
+    .await;
+    let failure = played.delegate().await.unwrap_err();
+    assert!(matches!(failure, Failure::NoEnd { .. }), "{failure}");
+    assert!(failure.to_string().ends_with("tasks made until then: 0123456789 at player"), "{failure}");
+    assert_eq!(played.calls().last().unwrap(), "CancelTask");
+}
+
+#[tokio::test]
+async fn a_job_that_is_given_up_cancels_what_has_not_ended_and_names_what_was_made() {
+    let played = play(|method, _, _| match method {
+        "SendMessage" => Says::Result(json!({"task": task("WORKING", "later")})),
+        "SubscribeToTask" => Says::OpenStream(vec![json!({"task": task("WORKING", "later")})]),
+        "CancelTask" => Says::Result(task("CANCELED", "stopped")),
+        other => panic!("{other} was not expected"),
+    })
+    .await;
+    let limit = Duration::from_millis(100);
+    assert!(tokio::time::timeout(limit, played.planner.ship(&Order::default())).await.is_err());
+    let failure = played.planner.give_up(limit).await.to_string();
+    let expected = "the job took longer than 0.1 s and is given up; tasks made until then: 0123456789 at player";
+    assert_eq!(failure, expected);
+    assert_eq!(played.calls().last().unwrap(), "CancelTask");
+}
+
+#[tokio::test]
+async fn nothing_is_begun_while_a_skill_is_missing() {
+    let alone = alone(true, &["run-tests", "deploy"], |method, _, _| panic!("{method} was not expected"));
+    let played = alone.await.met(Operator::Auto).await;
+    let failure = played.planner.ship(&Order::default()).await.unwrap_err().to_string();
+    assert_eq!(failure, "no agent has the skill review-diff; there are run-tests, deploy");
+    assert!(played.calls().is_empty() && played.log().is_empty());
 }

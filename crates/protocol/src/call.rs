@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::check;
@@ -106,7 +106,7 @@ impl Call {
     /// wrong (DECISIONS W7).
     pub fn read(method: Method, params: Option<&RawValue>) -> Result<Self, Error> {
         fn typed<'a, T: Deserialize<'a>>(method: Method, params: &'a str) -> Result<T, Error> {
-            serde_json::from_str(params).map_err(|cause| check::explain(method, params, &cause))
+            serde_json::from_str(params).map_err(|_| check::explain(method, params, Vec::new()))
         }
         let text = params.map_or("{}", RawValue::get);
         let call = match method {
@@ -123,7 +123,7 @@ impl Call {
             Method::GetExtendedAgentCard => Self::GetExtendedAgentCard(typed(method, text)?),
         };
         let violations = call.violations();
-        if violations.is_empty() { Ok(call) } else { Err(check::explain_values(method, text, violations)) }
+        if violations.is_empty() { Ok(call) } else { Err(check::explain(method, text, violations)) }
     }
 
     /// The tenant that the request names.
@@ -159,6 +159,7 @@ impl Call {
                 found.not_negative("historyLength", request.history_length);
             }
             Self::CreateTaskPushNotificationConfig(config) => found.there("taskId", config.task_id.is_some()),
+            Self::ListTaskPushNotificationConfigs(request) => found.not_negative("pageSize", request.page_size),
             _ => {}
         }
         found.into()
@@ -283,7 +284,7 @@ requests! {
         #[serde(default, deserialize_with = "read::id", skip_serializing_if = "Option::is_none", alias = "context_id")]
         context_id: Option<ContextId>,
         /// Only tasks in this state.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "read::said", skip_serializing_if = "Option::is_none")]
         status: Option<TaskState>,
         /// How many tasks a page holds: 1 to 100, 50 when absent.
         #[serde(default, deserialize_with = "read::integer", skip_serializing_if = "Option::is_none", alias = "page_size")]
@@ -347,25 +348,7 @@ pub enum SendMessageResponse {
     /// The whole answer; there is nothing to follow.
     Message(Arc<Message>),
 }
-
-impl<'de> Deserialize<'de> for SendMessageResponse {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(remote = "Self")]
-        struct Wire {
-            #[serde(default)]
-            task: Option<Arc<Task>>,
-            #[serde(default)]
-            message: Option<Arc<Message>>,
-        }
-        let wire = Wire::deserialize(read::ObjectOnly(deserializer))?;
-        match (wire.task, wire.message) {
-            (Some(task), None) => Ok(Self::Task(task)),
-            (None, Some(message)) => Ok(Self::Message(message)),
-            _ => Err(de::Error::custom("exactly one of task and message must be there")),
-        }
-    }
-}
+read::oneof!(SendMessageResponse { Task: "task", Message: "message" });
 
 /// One page of tasks, as a client reads it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -384,12 +367,7 @@ pub struct ListTasksResponse {
     #[serde(default, deserialize_with = "read::integer", alias = "total_size")]
     pub total_size: Option<i32>,
 }
-
-impl<'de> Deserialize<'de> for ListTasksResponse {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize(read::ObjectOnly(deserializer))
-    }
-}
+read::object!(read ListTasksResponse);
 
 /// One page of tasks, as a server writes it.
 #[derive(Debug, Serialize)]

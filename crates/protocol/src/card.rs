@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::Object;
 use crate::read;
@@ -16,7 +16,7 @@ pub struct AgentCard {
     /// What the agent is for.
     pub description: String,
     /// Where it is called, the preferred interface first.
-    #[serde(deserialize_with = "read::or_default", alias = "supported_interfaces")]
+    #[serde(default, deserialize_with = "read::or_default", alias = "supported_interfaces")]
     pub supported_interfaces: Vec<AgentInterface>,
     /// Who runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,6 +32,7 @@ pub struct AgentCard {
     )]
     pub documentation_url: Option<String>,
     /// What it can do beyond the minimum.
+    #[serde(default, deserialize_with = "read::or_default")]
     pub capabilities: AgentCapabilities,
     /// Ways to authenticate, by name.
     #[serde(
@@ -50,13 +51,13 @@ pub struct AgentCard {
     )]
     pub security_requirements: Vec<SecurityRequirement>,
     /// The media types it takes, unless a skill says otherwise.
-    #[serde(deserialize_with = "read::or_default", alias = "default_input_modes")]
+    #[serde(default, deserialize_with = "read::or_default", alias = "default_input_modes")]
     pub default_input_modes: Vec<String>,
     /// The media types it gives, unless a skill says otherwise.
-    #[serde(deserialize_with = "read::or_default", alias = "default_output_modes")]
+    #[serde(default, deserialize_with = "read::or_default", alias = "default_output_modes")]
     pub default_output_modes: Vec<String>,
     /// What it can be asked to do.
-    #[serde(deserialize_with = "read::or_default")]
+    #[serde(default, deserialize_with = "read::or_default")]
     pub skills: Vec<AgentSkill>,
     /// Signatures over the card without this member (specification 8.4).
     #[serde(default, deserialize_with = "read::or_default", skip_serializing_if = "Vec::is_empty")]
@@ -139,7 +140,7 @@ pub struct AgentSkill {
     /// What it does.
     pub description: String,
     /// Words to find it by.
-    #[serde(deserialize_with = "read::or_default")]
+    #[serde(default, deserialize_with = "read::or_default")]
     pub tags: Vec<String>,
     /// Things one could write to it.
     #[serde(default, deserialize_with = "read::or_default", skip_serializing_if = "Vec::is_empty")]
@@ -201,24 +202,42 @@ pub struct StringList {
     pub list: Vec<String>,
 }
 
-/// One way to authenticate: exactly one of the five.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One way to authenticate: exactly one of the proto's five, or one that this workspace does not know.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum SecurityScheme {
     /// An API key.
-    #[serde(rename = "apiKeySecurityScheme", alias = "api_key_security_scheme")]
+    #[serde(rename = "apiKeySecurityScheme")]
     ApiKey(ApiKeySecurityScheme),
     /// HTTP authentication, such as a bearer token.
-    #[serde(rename = "httpAuthSecurityScheme", alias = "http_auth_security_scheme")]
+    #[serde(rename = "httpAuthSecurityScheme")]
     HttpAuth(HttpAuthSecurityScheme),
     /// OAuth 2.0.
-    #[serde(rename = "oauth2SecurityScheme", alias = "oauth2_security_scheme")]
+    #[serde(rename = "oauth2SecurityScheme")]
     OAuth2(OAuth2SecurityScheme),
     /// OpenID Connect.
-    #[serde(rename = "openIdConnectSecurityScheme", alias = "open_id_connect_security_scheme")]
+    #[serde(rename = "openIdConnectSecurityScheme")]
     OpenIdConnect(OpenIdConnectSecurityScheme),
     /// Mutual TLS.
-    #[serde(rename = "mtlsSecurityScheme", alias = "mtls_security_scheme")]
+    #[serde(rename = "mtlsSecurityScheme")]
     MutualTls(MutualTlsSecurityScheme),
+    /// None of these, or one that is not as it should be. A card can be read all the same, and names it as it came.
+    #[serde(untagged)]
+    Other(Object),
+}
+read::oneof!(visitor SecurityScheme {
+    ApiKey: "apiKeySecurityScheme" | "api_key_security_scheme",
+    HttpAuth: "httpAuthSecurityScheme" | "http_auth_security_scheme",
+    OAuth2: "oauth2SecurityScheme" | "oauth2_security_scheme",
+    OpenIdConnect: "openIdConnectSecurityScheme" | "open_id_connect_security_scheme",
+    MutualTls: "mtlsSecurityScheme" | "mtls_security_scheme",
+});
+
+impl<'de> Deserialize<'de> for SecurityScheme {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = Object::deserialize(deserializer)?;
+        let known = read::one_of(&mut serde_json::Deserializer::from_str(object.text()));
+        Ok(known.unwrap_or(Self::Other(object)))
+    }
 }
 
 /// An API key in a query parameter, a header or a cookie.
@@ -295,23 +314,27 @@ pub struct MutualTlsSecurityScheme {
 }
 
 /// One OAuth 2.0 flow: exactly one of the five. The implicit and password flows are deprecated (conflict D11).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OAuthFlows {
     /// Authorization code.
-    #[serde(alias = "authorization_code")]
     AuthorizationCode(OAuthFlow),
     /// Client credentials.
-    #[serde(alias = "client_credentials")]
     ClientCredentials(OAuthFlow),
     /// Implicit, deprecated.
     Implicit(OAuthFlow),
     /// Password, deprecated.
     Password(OAuthFlow),
     /// Device code (RFC 8628).
-    #[serde(alias = "device_code")]
     DeviceCode(OAuthFlow),
 }
+read::oneof!(OAuthFlows {
+    AuthorizationCode: "authorizationCode" | "authorization_code",
+    ClientCredentials: "clientCredentials" | "client_credentials",
+    Implicit: "implicit",
+    Password: "password",
+    DeviceCode: "deviceCode" | "device_code",
+});
 
 /// The settings of a flow. Which of the URLs are there depends on the flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

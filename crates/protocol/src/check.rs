@@ -3,12 +3,18 @@
 //! A good request never comes here. When decoding fails, a second and slower pass walks the request beside a
 //! description of what it should look like and names every field that is wrong (DECISIONS W7).
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::call::Method;
 use crate::error::{Error, FieldViolation};
+use crate::json::{Json, NotJson, Object};
 use crate::message::{Message, Role};
 use crate::part;
+use crate::read::{self, Text};
 use crate::task::TaskState;
 use crate::time::Timestamp;
 
@@ -55,32 +61,18 @@ impl Violations {
     }
 }
 
-/// The error of params that could not be decoded.
-pub(crate) fn explain(method: Method, params: &str, cause: &serde_json::Error) -> Error {
-    let found = walk(method, params);
-    if found.is_empty() { Error::invalid("params", cause_text(cause)) } else { Error::violations(found) }
-}
-
-/// The error of params that were decoded but hold wrong values.
-pub(crate) fn explain_values(method: Method, params: &str, known: Vec<FieldViolation>) -> Error {
-    let found = walk(method, params);
-    Error::violations(if found.is_empty() { known } else { found })
-}
-
-fn walk(method: Method, params: &str) -> Vec<FieldViolation> {
+/// The error of params that could not be decoded, or that hold wrong values: then `known` are those.
+pub(crate) fn explain(method: Method, params: &str, known: Vec<FieldViolation>) -> Error {
     let mut found = Violations::default();
-    match serde_json::from_str::<Value>(params) {
-        Ok(Value::Object(members)) => found.shape("", shape_of(method), &members),
-        Ok(_) => found.add("params", "params must be an object"),
-        Err(cause) => found.add("params", cause_text(&cause)),
+    match serde_json::from_str::<Members<'_>>(params) {
+        Ok(members) => found.shape("", shape_of(method), &members),
+        Err(_) => found.add("params", not_an_object("params", params)),
     }
-    found.into()
-}
-
-/// serde's words without the place, which means nothing to a caller.
-fn cause_text(cause: &serde_json::Error) -> String {
-    let text = cause.to_string();
-    text.split(" at line ").next().unwrap_or_default().to_owned()
+    match (found.0.is_empty(), known.is_empty()) {
+        (false, _) => Error::violations(found.0),
+        (true, false) => Error::violations(known),
+        (true, true) => Error::invalid("params", "params cannot be read"),
+    }
 }
 
 fn required(field: &str) -> String {
@@ -95,7 +87,12 @@ fn last(field: &str) -> &str {
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
-    Integer { low: i32, high: i32 },
+    /// A text that is not empty. An optional id may be empty, which is absent; one in a list may not.
+    Id,
+    Integer {
+        low: i32,
+        high: i32,
+    },
     Flag,
     Base64,
     Time,
@@ -104,6 +101,8 @@ enum Kind {
     Struct,
     Anything,
     Message(&'static [Member]),
+    /// A message with one of these as its content.
+    Part,
     List(&'static Kind),
 }
 
@@ -141,28 +140,24 @@ const MESSAGE: &[Member] = &[
     may("contextId", Kind::Text),
     may("taskId", Kind::Text),
     must("role", Kind::UserRole),
-    must("parts", Kind::List(&Kind::Message(PART))),
+    must("parts", Kind::List(&Kind::Part)),
     may("metadata", Kind::Struct),
     may("extensions", Kind::List(&Kind::Text)),
-    may("referenceTaskIds", Kind::List(&Kind::Text)),
+    may("referenceTaskIds", Kind::List(&Kind::Id)),
 ];
 const AUTHENTICATION: &[Member] = &[must("scheme", Kind::Text), may("credentials", Kind::Text)];
-const INLINE_CONFIG: &[Member] = &[
-    TENANT,
-    may("id", Kind::Text),
-    may("taskId", Kind::Text),
-    must("url", Kind::Text),
-    may("token", Kind::Text),
-    may("authentication", Kind::Message(AUTHENTICATION)),
-];
-const CONFIG: &[Member] = &[
-    TENANT,
-    may("id", Kind::Text),
-    must("taskId", Kind::Text),
-    must("url", Kind::Text),
-    may("token", Kind::Text),
-    may("authentication", Kind::Message(AUTHENTICATION)),
-];
+const fn config(task_id: Member) -> [Member; 6] {
+    [
+        TENANT,
+        may("id", Kind::Text),
+        task_id,
+        must("url", Kind::Text),
+        may("token", Kind::Text),
+        may("authentication", Kind::Message(AUTHENTICATION)),
+    ]
+}
+const CONFIG: &[Member] = &config(must("taskId", Kind::Text));
+const INLINE_CONFIG: &[Member] = &config(may("taskId", Kind::Text));
 const CONFIGURATION: &[Member] = &[
     may("acceptedOutputModes", Kind::List(&Kind::Text)),
     HISTORY,
@@ -212,7 +207,7 @@ fn shape_of(method: Method) -> &'static [Member] {
 }
 
 /// `messageId` in the proto's own spelling, `message_id`.
-pub(crate) fn proto_name(name: &str) -> String {
+fn proto_name(name: &str) -> String {
     let mut proto = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
         if letter.is_ascii_uppercase() {
@@ -223,87 +218,135 @@ pub(crate) fn proto_name(name: &str) -> String {
     proto
 }
 
-impl Violations {
-    fn shape(&mut self, at: &str, shape: &[Member], members: &Map<String, Value>) {
-        for member in shape {
-            let field = if at.is_empty() { member.name.to_owned() } else { format!("{at}.{}", member.name) };
-            let proto = proto_name(member.name);
-            let camel = members.get(member.name);
-            let snake = members.get(&proto).filter(|_| proto != member.name);
-            if camel.is_some() && snake.is_some() {
-                self.add(&field, format!("{} stands there twice", member.name));
-                continue;
+/// The members of an object as they stand there: twice if they do, and their values not looked at.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+
+        impl<'de> Visitor<'de> for Each {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
             }
-            match camel.or(snake) {
-                Some(Value::Null) | None if member.required => self.add(&field, required(member.name)),
-                Some(Value::Null) | None => {}
-                Some(value) => self.value(&field, member, value),
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    members.push((name, value));
+                }
+                Ok(Members(members))
             }
         }
-        if std::ptr::eq(shape, PART) {
-            let kinds = ["text", "raw", "url"];
-            let there = kinds.iter().filter(|kind| members.get(**kind).is_some_and(|value| !value.is_null())).count()
-                + usize::from(members.contains_key("data"));
-            if there != 1 {
-                self.add(at, "exactly one of text, raw, url and data must be there");
+
+        deserializer.deserialize_map(Each)
+    }
+}
+
+/// Why JSON cannot be read as an object, a text or a list: it is of another kind, or an escape in it is half a character.
+fn unless(json: &str, opening: char, otherwise: String) -> String {
+    if json.trim_ascii_start().starts_with(opening) { NotJson::Surrogate.to_string() } else { otherwise }
+}
+
+fn not_an_object(name: &str, json: &str) -> String {
+    unless(json, '{', format!("{name} must be an object"))
+}
+
+impl Violations {
+    fn shape(&mut self, at: &str, shape: &[Member], members: &Members<'_>) {
+        for member in shape {
+            let field = if at.is_empty() { member.name.to_owned() } else { format!("{at}.{}", member.name) };
+            let mut found = members.named(member.name);
+            match (found.next(), found.next()) {
+                (_, Some(_)) => self.add(&field, format!("{} stands there twice", member.name)),
+                (Some(value), None) if value.get() != "null" => self.value(&field, member.kind, member.required, value),
+                _ if member.required => self.add(&field, required(member.name)),
+                _ => {}
             }
         }
     }
 
-    fn value(&mut self, field: &str, member: &Member, value: &Value) {
+    fn value(&mut self, field: &str, kind: Kind, is_required: bool, value: &RawValue) {
         let name = last(field);
-        match (member.kind, value) {
-            (Kind::Anything, _) | (Kind::Flag, Value::Bool(_)) | (Kind::Struct, Value::Object(_)) => {}
-            (Kind::Text, Value::String(text)) => {
-                if member.required && text.is_empty() {
-                    self.add(field, required(name));
-                }
+        let json = value.get();
+        let wrong = match kind {
+            Kind::Text | Kind::Id => match serde_json::from_str::<Text<'_>>(json) {
+                Ok(text) if text.0.is_empty() && is_required => Some(required(name)),
+                Ok(text) if text.0.is_empty() && matches!(kind, Kind::Id) => Some(format!("{name} must not be empty")),
+                Ok(_) => None,
+                Err(_) => Some(unless(json, '"', format!("{name} must be a string"))),
+            },
+            Kind::Flag => (!matches!(json, "true" | "false")).then(|| format!("{name} must be true or false")),
+            Kind::Struct => match Object::parse(json) {
+                Ok(_) => None,
+                Err(NotJson::NotAnObject) => Some(format!("{name} must be an object")),
+                Err(why) => Some(why.to_string()),
+            },
+            Kind::Anything => Json::parse(json).err().map(|why| why.to_string()),
+            Kind::Base64 => {
+                let bytes = serde_json::from_str::<Text<'_>>(json).ok().and_then(|text| part::base64(&text.0));
+                bytes.is_none().then(|| format!("{name} must be base64"))
             }
-            (Kind::Text, _) => self.add(field, format!("{name} must be a string")),
-            (Kind::Flag, _) => self.add(field, format!("{name} must be true or false")),
-            (Kind::Struct, _) => self.add(field, format!("{name} must be an object")),
-            (Kind::Base64, Value::String(text)) if part::base64(text).is_some() => {}
-            (Kind::Base64, _) => self.add(field, format!("{name} must be base64")),
-            (Kind::Time, Value::String(text)) if text.parse::<Timestamp>().is_ok() => {}
-            (Kind::Time, _) => self.add(field, format!("{name} must be an RFC 3339 timestamp")),
-            (Kind::State, value) => {
-                if serde_json::from_value::<TaskState>(value.clone()).is_err() {
-                    self.add(field, format!("{name} must be one of the TASK_STATE_ words"));
-                }
+            Kind::Time => {
+                let time = serde_json::from_str::<Timestamp>(json);
+                time.is_err().then(|| format!("{name} must be an RFC 3339 timestamp"))
             }
-            (Kind::UserRole, value) => {
-                if serde_json::from_value::<Role>(value.clone()).ok() != Some(Role::User) {
-                    self.add(field, format!("{name} must be ROLE_USER"));
-                }
+            Kind::State => {
+                let state = serde_json::from_str::<TaskState>(json);
+                state.is_err().then(|| format!("{name} must be one of the TASK_STATE_ words"))
             }
-            (Kind::Integer { low, high }, value) => {
-                let number = match value {
-                    Value::String(text) => text.parse::<i32>().ok().map(f64::from),
-                    number => number.as_f64().filter(|number| number.fract() == 0.0),
-                };
-                match number {
-                    None => self.add(field, format!("{name} must be a whole number")),
-                    Some(number) if number < f64::from(low) && low == 0 => {
-                        self.add(field, format!("{name} must not be negative"));
-                    }
+            Kind::UserRole => {
+                let role = serde_json::from_str::<Role>(json).ok();
+                (role != Some(Role::User)).then(|| format!("{name} must be ROLE_USER"))
+            }
+            Kind::Integer { low, high } => {
+                let text = serde_json::from_str::<Text<'_>>(json).map_or(json.into(), |text| text.0);
+                match read::number(&text).filter(|number| number.fract() == 0.0) {
+                    None => Some(format!("{name} must be a whole number")),
+                    Some(number) if low == 0 && number < 0.0 => Some(format!("{name} must not be negative")),
                     Some(number) if number < f64::from(low) || number > f64::from(high) => {
-                        self.add(field, format!("{name} must be from {low} to {high}"));
+                        Some(format!("{name} must be from {low} to {high}"))
                     }
-                    Some(_) => {}
+                    Some(_) => None,
                 }
             }
-            (Kind::Message(shape), Value::Object(members)) => self.shape(field, shape, members),
-            (Kind::Message(_), _) => self.add(field, format!("{name} must be an object")),
-            (Kind::List(_), Value::Array(items)) if items.is_empty() && member.required => {
-                self.add(field, required(name));
-            }
-            (Kind::List(kind), Value::Array(items)) => {
-                for (at, item) in items.iter().enumerate() {
-                    let item_member = Member { name: "", kind: *kind, required: false };
-                    self.value(&format!("{field}[{at}]"), &item_member, item);
+            Kind::Message(shape) => match serde_json::from_str::<Members<'_>>(json) {
+                Ok(members) => return self.shape(field, shape, &members),
+                Err(_) => Some(not_an_object(name, json)),
+            },
+            Kind::Part => match serde_json::from_str::<Members<'_>>(json) {
+                Ok(members) => {
+                    self.shape(field, PART, &members);
+                    let there = ["text", "raw", "url", "data"]
+                        .into_iter()
+                        .filter(|kind| members.named(kind).any(|value| *kind == "data" || value.get() != "null"));
+                    (there.count() != 1).then(|| "exactly one of text, raw, url and data must be there".to_owned())
                 }
-            }
-            (Kind::List(_), _) => self.add(field, format!("{name} must be a list")),
+                Err(_) => Some(not_an_object(name, json)),
+            },
+            Kind::List(kind) => match serde_json::from_str::<Vec<&RawValue>>(json) {
+                Ok(items) if items.is_empty() && is_required => Some(required(name)),
+                Ok(items) => {
+                    for (at, item) in items.into_iter().enumerate() {
+                        self.value(&format!("{field}[{at}]"), *kind, false, item);
+                    }
+                    None
+                }
+                Err(_) => Some(format!("{name} must be a list")),
+            },
+        };
+        if let Some(wrong) = wrong {
+            self.add(field, wrong);
         }
+    }
+}
+
+impl<'a> Members<'a> {
+    /// The values of a member, in either spelling.
+    fn named(&self, name: &str) -> impl Iterator<Item = &'a RawValue> {
+        let proto = proto_name(name);
+        self.0.iter().filter(move |(known, _)| *known == name || *known == proto).map(|(_, value)| *value)
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::id::TaskId;
 use crate::json::Json;
+use crate::read;
 use crate::task::TaskState;
 
 /// What went wrong, in the protocol's own words.
@@ -194,12 +195,14 @@ impl ErrorKind {
 
 /// A field that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct FieldViolation {
     /// Its path, such as `message.parts[1].raw`.
     pub field: String,
     /// What is wrong with it.
     pub description: String,
 }
+read::object!(FieldViolation);
 
 /// An error as every binding can write it. Boxed, because answers are small and errors are rare.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -375,16 +378,18 @@ impl Serialize for HttpError<'_> {
 /// An error as a client reads it off the wire, from any server: nothing but the code and the message is certain.
 #[derive(Debug, Clone, PartialEq, Deserialize, thiserror::Error)]
 #[error("error {code}: {message}")]
+#[serde(remote = "Self")]
 pub struct RemoteError {
     /// The JSON-RPC code, or the HTTP status on HTTP+JSON.
     pub code: i64,
     /// The server's words.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read::or_default")]
     pub message: String,
     /// Whatever else it sent.
     #[serde(default, alias = "details")]
     pub data: Option<Json>,
 }
+read::object!(read RemoteError);
 
 impl RemoteError {
     /// The `reason` of the first ErrorInfo among the details, if there is one.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
 use crate::id::{ContextId, TaskId};
 use crate::json::Object;
@@ -70,29 +70,9 @@ pub enum StreamResponse {
     /// An artifact grew or was replaced.
     ArtifactUpdate(TaskArtifactUpdateEvent),
 }
-
-#[derive(Deserialize)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-struct Wire {
-    #[serde(default)]
-    task: Option<Arc<Task>>,
-    #[serde(default)]
-    message: Option<Arc<Message>>,
-    #[serde(default, alias = "status_update")]
-    status_update: Option<TaskStatusUpdateEvent>,
-    #[serde(default, alias = "artifact_update")]
-    artifact_update: Option<TaskArtifactUpdateEvent>,
-}
-
-impl<'de> Deserialize<'de> for StreamResponse {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = Wire::deserialize(read::ObjectOnly(deserializer))?;
-        match (wire.task, wire.message, wire.status_update, wire.artifact_update) {
-            (Some(task), None, None, None) => Ok(Self::Task(task)),
-            (None, Some(message), None, None) => Ok(Self::Message(message)),
-            (None, None, Some(update), None) => Ok(Self::StatusUpdate(update)),
-            (None, None, None, Some(update)) => Ok(Self::ArtifactUpdate(update)),
-            _ => Err(de::Error::custom("exactly one of task, message, statusUpdate and artifactUpdate must be there")),
-        }
-    }
-}
+read::oneof!(StreamResponse {
+    Task: "task",
+    Message: "message",
+    StatusUpdate: "statusUpdate" | "status_update",
+    ArtifactUpdate: "artifactUpdate" | "artifact_update",
+});

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::read::Text;
+
 /// An identifier was empty. In ProtoJSON an empty string is the same as an absent one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id must not be empty")]
@@ -43,6 +45,14 @@ macro_rules! ids {
             }
         }
 
+        impl TryFrom<&str> for $name {
+            type Error = EmptyId;
+
+            fn try_from(text: &str) -> Result<Self, EmptyId> {
+                Self::new(text)
+            }
+        }
+
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 &self.0
@@ -57,8 +67,7 @@ macro_rules! ids {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                Self::new(&*text).map_err(de::Error::custom)
+                Self::new(&*Text::deserialize(deserializer)?.0).map_err(de::Error::custom)
             }
         }
     )*};

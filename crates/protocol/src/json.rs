@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
-/// How deep JSON may be nested before it is refused, here and in every body.
-pub const DEPTH: usize = 128;
+/// How deep JSON may be nested before it is refused, here and in every body. An answer holds what a request brought a few
+/// levels further down, and many readers, serde_json's `Value` among them, stop at 127.
+pub const DEPTH: usize = 100;
 
 /// Any JSON value, compact, with its members and digits as they came.
 #[derive(Clone)]
@@ -38,8 +39,7 @@ pub enum NotJson {
 impl Json {
     /// Reads a text; white space between tokens is dropped.
     pub fn parse(text: &str) -> Result<Self, NotJson> {
-        let raw: &RawValue = serde_json::from_str(text).map_err(|_| NotJson::Syntax)?;
-        Self::compact(raw.get())
+        Self::compact(serde_json::from_str(text).map_err(|_| NotJson::Syntax)?)
     }
 
     /// Writes any value as JSON. The error is that of its `Serialize`.
@@ -58,10 +58,10 @@ impl Json {
         serde_json::from_str(self.text())
     }
 
-    /// `text` must be valid JSON.
-    fn compact(text: &str) -> Result<Self, NotJson> {
+    fn compact(raw: Box<RawValue>) -> Result<Self, NotJson> {
+        let text = raw.get();
         let bytes = text.as_bytes();
-        let mut compact = String::with_capacity(text.len());
+        let mut compact = String::new();
         let (mut at, mut kept, mut depth) = (0, 0, 0usize);
         while at < bytes.len() {
             match bytes[at] {
@@ -82,6 +82,9 @@ impl Json {
                 _ => {}
             }
             at += 1;
+        }
+        if kept == 0 {
+            return Ok(Self(raw.into()));
         }
         compact.push_str(&text[kept..]);
         let raw = RawValue::from_string(compact).map_err(|_| NotJson::Syntax)?;
@@ -162,8 +165,7 @@ impl Serialize for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        Self::compact(raw.get()).map_err(de::Error::custom)
+        Self::compact(Box::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 

@@ -20,9 +20,11 @@ pub struct Message {
     /// The task that the message belongs to.
     #[serde(default, deserialize_with = "read::id", skip_serializing_if = "Option::is_none", alias = "task_id")]
     pub task_id: Option<TaskId>,
-    /// Who speaks.
+    /// Who speaks. Read as [`Role::Unspecified`] when it is absent.
+    #[serde(default)]
     pub role: Role,
-    /// The content; at least one part.
+    /// The content; at least one part. Read as none when it is absent.
+    #[serde(default, deserialize_with = "read::or_default")]
     pub parts: Vec<Part>,
     /// A key and value object about the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,9 +66,10 @@ impl Message {
 }
 
 /// Who a message comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
     /// Not said. No message may carry it.
+    #[default]
     Unspecified,
     /// The client.
     User,

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::json::{Json, Object};
-use crate::{media, read};
+use crate::media;
+use crate::read::{self, Text};
 
 /// One piece of content with what is said about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,14 +91,14 @@ pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
 
 /// The members as they stand on the wire. `#[serde(flatten)]` on an enum would let two kinds of content pass.
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Self", rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Wire<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none", borrow)]
-    text: Option<std::borrow::Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    raw: Option<String>,
+    text: Option<Text<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none", borrow)]
-    url: Option<std::borrow::Cow<'a, str>>,
+    raw: Option<Text<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none", borrow)]
+    url: Option<Text<'a>>,
     #[serde(default, deserialize_with = "read::present", skip_serializing_if = "Option::is_none")]
     data: Option<Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,12 +113,12 @@ impl<'de> Deserialize<'de> for Part {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wire = Wire::deserialize(read::ObjectOnly(deserializer))?;
         let content = match (wire.text, wire.raw, wire.url, wire.data) {
-            (Some(text), None, None, None) => Content::Text(text.into()),
+            (Some(text), None, None, None) => Content::Text(text.0.into()),
             (None, Some(raw), None, None) => {
-                let bytes = base64(&raw).ok_or_else(|| de::Error::custom("raw must be base64"))?;
+                let bytes = base64(&raw.0).ok_or_else(|| de::Error::custom("raw must be base64"))?;
                 Content::Raw(bytes.into())
             }
-            (None, None, Some(url), None) => Content::Url(url.into()),
+            (None, None, Some(url), None) => Content::Url(url.0.into()),
             (None, None, None, Some(data)) => Content::Data(data),
             _ => return Err(de::Error::custom("exactly one of text, raw, url and data must be there")),
         };
@@ -129,9 +130,9 @@ impl Serialize for Part {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (mut text, mut raw, mut url, mut data) = (None, None, None, None);
         match &self.content {
-            Content::Text(content) => text = Some((&**content).into()),
-            Content::Raw(bytes) => raw = Some(BASE64_STANDARD.encode(bytes)),
-            Content::Url(content) => url = Some((&**content).into()),
+            Content::Text(content) => text = Some(Text((&**content).into())),
+            Content::Raw(bytes) => raw = Some(Text(BASE64_STANDARD.encode(bytes).into())),
+            Content::Url(content) => url = Some(Text((&**content).into())),
             Content::Data(json) => data = Some(json.clone()),
         }
         let wire = Wire {
@@ -143,6 +144,6 @@ impl Serialize for Part {
             filename: self.filename.clone(),
             media_type: self.media_type.clone(),
         };
-        Wire::serialize(&wire, serializer)
+        wire.serialize(serializer)
     }
 }

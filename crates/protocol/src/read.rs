@@ -1,6 +1,7 @@
 //! How ProtoJSON is read where it differs from serde's habits (DECISIONS W5): `null` and an empty string are absent,
 //! integers may come as text, a struct is an object and never an array.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -31,8 +32,26 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
     }
 }
 
-/// Reads and writes a struct through the functions that `#[serde(remote = "Self")]` derives, reading objects only.
+/// Reads a whole text as a struct that has no business being an array.
+pub(crate) fn whole<'a, R, T>(mut text: serde_json::Deserializer<R>) -> Result<T, serde_json::Error>
+where
+    R: serde_json::de::Read<'a>,
+    T: Deserialize<'a>,
+{
+    let value = T::deserialize(ObjectOnly(&mut text))?;
+    text.end().map(|()| value)
+}
+
+/// Reads, and unless it says `read`, writes a struct through the functions that `#[serde(remote = "Self")]` derives,
+/// reading objects only.
 macro_rules! object {
+    (read $($name:ty),* $(,)?) => {$(
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                <$name>::deserialize(crate::read::ObjectOnly(deserializer))
+            }
+        }
+    )*};
     ($($name:ty),* $(,)?) => {$(
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -40,46 +59,84 @@ macro_rules! object {
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <$name>::deserialize(crate::read::ObjectOnly(deserializer))
-            }
-        }
+        crate::read::object!(read $name);
     )*};
 }
 pub(crate) use object;
 
+/// Reads a message that is only a oneof; [`oneof!`] says of what.
+pub(crate) struct OneOf<T>(PhantomData<T>);
+
+/// Reads a message that is only a oneof.
+pub(crate) fn one_of<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    OneOf<T>: Visitor<'de, Value = T>,
+{
+    deserializer.deserialize_map(OneOf(PhantomData))
+}
+
+/// Reads an enum that stands for a message that is only a oneof: exactly one of its members is there, `null` is absent,
+/// and other members are ignored. After `visitor` only [`one_of`] reads it, and the enum may do so its own way.
+macro_rules! oneof {
+    ($name:ident { $($variant:ident: $member:literal $(| $proto:literal)?),* $(,)? }) => {
+        crate::read::oneof!(visitor $name { $($variant: $member $(| $proto)?,)* });
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::read::one_of(deserializer)
+            }
+        }
+    };
+    (visitor $name:ident { $($variant:ident: $member:literal $(| $proto:literal)?),* $(,)? }) => {
+        impl<'de> serde::de::Visitor<'de> for crate::read::OneOf<$name> {
+            type Value = $name;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!("an object with one of", $(" ", $member),*))
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<$name, A::Error> {
+                let mut found = None;
+                while let Some(name) = members.next_key::<crate::read::Text<'_>>()? {
+                    let value = match &*name.0 {
+                        $($member $(| $proto)? => members.next_value::<Option<_>>()?.map($name::$variant),)*
+                        _ => members.next_value::<serde::de::IgnoredAny>().map(|_| None)?,
+                    };
+                    if value.is_some() && std::mem::replace(&mut found, value).is_some() {
+                        return Err(serde::de::Error::custom(concat!("more than one of", $(" ", $member),*)));
+                    }
+                }
+                found.ok_or_else(|| serde::de::Error::custom(concat!("none of", $(" ", $member),*)))
+            }
+        }
+    };
+}
+pub(crate) use oneof;
+
+/// A text that borrows from what is read, unless it holds an escape.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+
 /// An optional text; `null` and `""` are absent.
-pub(crate) fn text<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    Ok(text.filter(|text| !text.is_empty()).map(T::from))
+pub(crate) fn text<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: for<'a> From<&'a str>,
+{
+    let text = Option::<Text<'de>>::deserialize(deserializer)?;
+    Ok(text.filter(|text| !text.0.is_empty()).map(|text| T::from(&text.0)))
 }
 
 /// An optional id; `null` and `""` are absent.
 pub(crate) fn id<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
-    T: TryFromText,
+    T: for<'a> TryFrom<&'a str>,
 {
-    Ok(Option::<String>::deserialize(deserializer)?.and_then(T::from_text))
+    let text = Option::<Text<'de>>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| T::try_from(&text.0).ok()))
 }
-
-/// What an optional text becomes when it is there.
-pub(crate) trait TryFromText: Sized {
-    /// `None` for an empty text.
-    fn from_text(text: String) -> Option<Self>;
-}
-
-macro_rules! from_text {
-    ($($name:ident)*) => {$(
-        impl TryFromText for crate::$name {
-            fn from_text(text: String) -> Option<Self> {
-                crate::$name::new(text).ok()
-            }
-        }
-    )*};
-}
-from_text!(TaskId ContextId MessageId ArtifactId ConfigId);
 
 /// A required text; an empty one counts as absent, which is an error.
 pub(crate) fn required<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -142,11 +199,17 @@ pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<i32>, E> {
-            text.parse().map(Some).map_err(|_| E::custom("not a 32-bit integer"))
+            self.visit_f64(number(text).ok_or_else(|| E::custom("not a 32-bit integer"))?)
         }
     }
 
     deserializer.deserialize_option(Integer)
+}
+
+/// A number written as JSON, with nothing around it. A double holds every 32-bit integer.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    let bare = !text.starts_with(char::is_whitespace) && !text.ends_with(char::is_whitespace);
+    serde_json::from_str(text).ok().filter(|_| bare)
 }
 
 /// An enum of the proto: its word, or its number where ProtoJSON allows it. `null` is the first value.
@@ -181,6 +244,15 @@ where
     }
 
     deserializer.deserialize_any(Word(words, PhantomData))
+}
+
+/// An enum of the proto in a place where its first value, which says nothing, counts as absent.
+pub(crate) fn said<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + PartialEq + Deserialize<'de>,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.filter(|value| *value != T::default()))
 }
 
 /// Whether a flag stands at its default and is therefore not written.

@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::json::DEPTH;
+use crate::read::{self, Text};
 
 /// A request's id as it stood in the body: a string, an integer or null, with its type and all its digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub struct Refusal<'a> {
 struct Wire<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "crate::read::present")]
+    #[serde(borrow, default, deserialize_with = "read::present")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     method: Option<&'a RawValue>,
@@ -69,44 +71,33 @@ struct Wire<'a> {
 /// Reads a request.
 pub fn read(body: &[u8]) -> Result<Request<'_>, Refusal<'_>> {
     let refuse = |id, kind: ErrorKind| Refusal { id, error: kind.into() };
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    let is_object = first == Some(&b'{');
-    if is_object && deeper_than(body, DEPTH) {
-        return Err(refuse(Id::NULL, ErrorKind::InvalidRequest));
-    }
-    if !is_object {
+    let text = std::str::from_utf8(body).map_err(|_| refuse(Id::NULL, ErrorKind::Parse))?;
+    let wire: Wire<'_> = read::whole(serde_json::Deserializer::from_str(text)).map_err(|_| {
         // An array (a batch), a text or a number is JSON all the same, but no request.
-        let kind = match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
-            Ok(_) => ErrorKind::InvalidRequest,
-            Err(_) => ErrorKind::Parse,
-        };
-        return Err(refuse(Id::NULL, kind));
-    }
-    let wire: Wire<'_> = serde_json::from_slice(body).map_err(|cause| {
-        let kind = if cause.is_data() { ErrorKind::InvalidRequest } else { ErrorKind::Parse };
-        refuse(Id::NULL, kind)
+        let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+        refuse(Id::NULL, if is_json { ErrorKind::InvalidRequest } else { ErrorKind::Parse })
     })?;
     let id = match wire.id.map(RawValue::get) {
         None => Id::NULL,
         Some(raw) if is_id(raw) => Id(Cow::Borrowed(raw)),
         Some(_) => return Err(refuse(Id::NULL, ErrorKind::InvalidRequest)),
     };
-    let version = wire.jsonrpc.and_then(|raw| serde_json::from_str::<Cow<'_, str>>(raw.get()).ok());
-    let method = wire.method.and_then(|raw| serde_json::from_str::<Text<'_>>(raw.get()).ok());
-    let params = wire.params.filter(|raw| raw.get() != "null");
-    match (version.as_deref(), method) {
-        (Some("2.0"), Some(Text(method))) => Ok(Request { id, method, params }),
+    let two = wire.jsonrpc.and_then(|raw| as_text(raw.get())).as_deref() == Some("2.0");
+    let method = wire.method.and_then(|raw| as_text(raw.get()));
+    match method {
+        Some(method) if two && !deeper_than(body, DEPTH) => Ok(Request { id, method, params: wire.params }),
         _ => Err(refuse(id, ErrorKind::InvalidRequest)),
     }
 }
 
-/// A text that borrows from the body unless it holds an escape.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+/// The text that this JSON is, if it is one.
+fn as_text(json: &str) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Text<'_>>(json).ok().map(|text| text.0)
+}
 
 fn is_id(raw: &str) -> bool {
     match raw.as_bytes() {
-        [b'"', ..] => serde_json::from_str::<Cow<'_, str>>(raw).is_ok(),
+        [b'"', ..] => as_text(raw).is_some(),
         b"null" => true,
         [b'-' | b'0'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
         _ => false,
@@ -195,16 +186,16 @@ pub enum NotAnAnswer {
     Empty,
 }
 
-/// Reads an answer. An `error` member wins over a `result`.
+/// Reads an answer. An `error` member wins over a `result`; a `result` of null is one, as some servers answer a delete.
 pub fn answer<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<Answer<T>, NotAnAnswer> {
     #[derive(Deserialize)]
     struct Wire<'a> {
         #[serde(borrow, default)]
         error: Option<&'a RawValue>,
-        #[serde(borrow, default)]
+        #[serde(borrow, default, deserialize_with = "read::present")]
         result: Option<&'a RawValue>,
     }
-    let wire: Wire<'a> = serde_json::from_slice(body)?;
+    let wire: Wire<'a> = read::whole(serde_json::Deserializer::from_slice(body))?;
     match (wire.error, wire.result) {
         (Some(error), _) => Ok(Answer::Error(serde_json::from_str(error.get())?)),
         (None, Some(result)) => Ok(Answer::Result(serde_json::from_str(result.get())?)),

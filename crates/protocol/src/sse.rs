@@ -1,7 +1,5 @@
 //! The framing of server-sent events, as the WHATWG HTML standard defines it.
 
-use std::borrow::Cow;
-
 /// A comment that keeps proxies from closing a quiet stream.
 pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
@@ -10,7 +8,7 @@ pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 pub struct Event {
     /// The data lines joined by newlines.
     pub data: String,
-    /// The last `id:` seen so far, if any.
+    /// The last `id:` seen so far, if any; an empty one takes it back.
     pub id: Option<String>,
 }
 
@@ -26,7 +24,8 @@ pub enum Broken {
 }
 
 /// Reads events from chunks of bytes, wherever the chunks are cut: inside a character, a line end or the byte order
-/// mark. Line ends may be LF, CRLF or CR. Comments and events without data are passed over.
+/// mark. Line ends may be LF, CRLF or CR. Comments are passed over, and so are events without data or with an empty one, which
+/// cannot be JSON (the standard would give the latter).
 #[derive(Debug)]
 pub struct Reader {
     limit: usize,
@@ -71,7 +70,10 @@ impl Reader {
             let Some(end) = end else { return Ok(()) };
             self.after_cr = chunk[end] == b'\r';
             chunk = &chunk[end + 1..];
-            self.end_line()?;
+            let mut line = std::mem::take(&mut self.line);
+            self.end_line(&line)?;
+            line.clear();
+            self.line = line;
         }
         Ok(())
     }
@@ -87,12 +89,11 @@ impl Reader {
         !self.line.is_empty() || self.data.is_some()
     }
 
-    fn end_line(&mut self) -> Result<(), Broken> {
-        let mut bytes = std::mem::take(&mut self.line);
-        if !std::mem::replace(&mut self.begun, true) && bytes.starts_with(b"\xEF\xBB\xBF") {
-            bytes.drain(..3);
+    fn end_line(&mut self, mut line: &[u8]) -> Result<(), Broken> {
+        if !std::mem::replace(&mut self.begun, true) {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         }
-        let line = std::str::from_utf8(&bytes).map_err(|_| Broken::NotText)?;
+        let line = std::str::from_utf8(line).map_err(|_| Broken::NotText)?;
         if line.is_empty() {
             if let Some(data) = self.data.take().filter(|data| !data.is_empty()) {
                 self.ready.push_back(Event { data, id: self.id.clone() });
@@ -111,7 +112,7 @@ impl Reader {
                 }
                 None => self.data = Some(value.to_owned()),
             },
-            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()).filter(|id| !id.is_empty()),
             _ => {}
         }
         Ok(())
@@ -126,12 +127,16 @@ pub fn open(frame: &mut Vec<u8>, id: Option<u64>) {
     frame.extend_from_slice(b"data: ");
 }
 
-/// One event as bytes. `data` may hold several lines.
+/// One event as bytes. `data` may hold several lines, whatever their ends; a reader sees LF.
 pub fn frame(data: &str, id: Option<u64>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(data.len() + 24);
-    let lines: Cow<'_, str> = if data.contains('\n') { data.replace('\n', "\ndata: ").into() } else { data.into() };
     open(&mut bytes, id);
-    bytes.extend_from_slice(lines.as_bytes());
+    for (at, line) in data.replace("\r\n", "\n").split(['\n', '\r']).enumerate() {
+        if at > 0 {
+            bytes.extend_from_slice(b"\ndata: ");
+        }
+        bytes.extend_from_slice(line.as_bytes());
+    }
     bytes.extend_from_slice(b"\n\n");
     bytes
 }

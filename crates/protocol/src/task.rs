@@ -37,12 +37,7 @@ pub struct Task {
     #[serde(default)]
     pub metadata: Option<Object>,
 }
-
-impl<'de> Deserialize<'de> for Task {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize(read::ObjectOnly(deserializer))
-    }
-}
+read::object!(read Task);
 
 impl Serialize for Task {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -83,7 +78,8 @@ impl Serialize for TaskView<'_> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub struct TaskStatus {
-    /// The state.
+    /// The state. Read as [`TaskState::Unspecified`] when it is absent.
+    #[serde(default)]
     pub state: TaskState,
     /// What the agent says about this state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,9 +91,10 @@ pub struct TaskStatus {
 read::object!(TaskStatus);
 
 /// The states of a task (specification 4.1.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TaskState {
     /// Not said.
+    #[default]
     Unspecified,
     /// Taken on, not begun.
     Submitted,
@@ -222,7 +219,8 @@ pub struct Artifact {
     /// A description to show.
     #[serde(default, deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
     pub description: Option<Arc<str>>,
-    /// The content, in order.
+    /// The content, in order. Read as none when it is absent.
+    #[serde(default, deserialize_with = "read::or_default")]
     pub parts: Parts,
     /// A key and value object about the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -421,3 +419,6 @@ impl Task {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::read::Text;
 
 /// A moment, in whole milliseconds since 1970-01-01T00:00:00Z, between the years 1 and 9999.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,6 +22,7 @@ pub struct NotATimestamp;
 const FIRST: i64 = -62_135_596_800_000;
 /// 9999-12-31T23:59:59.999Z, the last.
 const LAST: i64 = 253_402_300_799_999;
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 impl Timestamp {
     /// A moment from milliseconds since 1970. Outside the years 1 to 9999 the nearest moment inside is taken.
@@ -32,22 +37,21 @@ impl Timestamp {
 
     /// The 24 characters of the written form, without an allocation.
     fn text(self) -> [u8; 24] {
-        let time = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let civil = jiff::tz::Offset::UTC.to_datetime(time);
+        let civil = EPOCH.saturating_add(SignedDuration::from_millis(self.0));
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        let mut put = |at: usize, width: usize, mut value: u32| {
+        let mut put = |at: usize, width: usize, mut value: u16| {
             for place in (at..at + width).rev() {
                 text[place] = b'0' + (value % 10) as u8;
                 value /= 10;
             }
         };
-        put(0, 4, u32::from(civil.year().unsigned_abs()));
-        put(5, 2, u32::from(civil.month().unsigned_abs()));
-        put(8, 2, u32::from(civil.day().unsigned_abs()));
-        put(11, 2, u32::from(civil.hour().unsigned_abs()));
-        put(14, 2, u32::from(civil.minute().unsigned_abs()));
-        put(17, 2, u32::from(civil.second().unsigned_abs()));
-        put(20, 3, u32::from(civil.millisecond().unsigned_abs()));
+        put(0, 4, civil.year().unsigned_abs());
+        put(5, 2, civil.month().unsigned_abs().into());
+        put(8, 2, civil.day().unsigned_abs().into());
+        put(11, 2, civil.hour().unsigned_abs().into());
+        put(14, 2, civil.minute().unsigned_abs().into());
+        put(17, 2, civil.second().unsigned_abs().into());
+        put(20, 3, civil.millisecond().unsigned_abs());
         text
     }
 }
@@ -55,21 +59,60 @@ impl Timestamp {
 impl FromStr for Timestamp {
     type Err = NotATimestamp;
 
+    /// Digits beyond the milliseconds are dropped. A leap second is the last second of its minute.
     fn from_str(text: &str) -> Result<Self, NotATimestamp> {
-        // jiff reads more than RFC 3339 allows (a space for the T, a missing second, a zone in brackets).
-        let shape = text.as_bytes();
-        let strict = shape.len() >= 20
-            && shape[4] == b'-'
-            && matches!(shape[10], b'T' | b't')
-            && shape[13] == b':'
-            && shape[16] == b':'
-            && !text.contains(['[', ',']);
-        if !strict {
-            return Err(NotATimestamp);
-        }
-        let millis = text.parse::<jiff::Timestamp>().map_err(|_| NotATimestamp)?.as_millisecond();
-        if (FIRST..=LAST).contains(&millis) { Ok(Self(millis)) } else { Err(NotATimestamp) }
+        rfc3339(text.as_bytes()).filter(|millis| (FIRST..=LAST).contains(millis)).map(Self).ok_or(NotATimestamp)
     }
+}
+
+/// Milliseconds since 1970 of exactly what RFC 3339 allows.
+fn rfc3339(text: &[u8]) -> Option<i64> {
+    let (moment, rest) = text.split_at_checked(19)?;
+    let as_it_should = moment.iter().zip(b"0000-00-00T00:00:00").all(|(byte, like)| match like {
+        b'0' => byte.is_ascii_digit(),
+        like => byte.eq_ignore_ascii_case(like),
+    });
+    if !as_it_should {
+        return None;
+    }
+    let number = |digits: &[u8]| digits.iter().fold(0i16, |sum, digit| sum * 10 + i16::from(digit - b'0'));
+    let small = |at: usize| number(&moment[at..at + 2]) as i8;
+    let second = small(17).min(if small(17) == 60 { 59 } else { i8::MAX });
+
+    let (fraction, zone) = match rest {
+        [b'.', rest @ ..] => rest.split_at(rest.iter().take_while(|byte| byte.is_ascii_digit()).count()),
+        _ => (b"000".as_slice(), rest),
+    };
+    let millis = match fraction {
+        [] => return None,
+        [tenth] => number(&[*tenth]) * 100,
+        [tenth, hundredth] => number(&[*tenth, *hundredth]) * 10,
+        [first @ .., _] if fraction.len() > 3 => number(&first[..3]),
+        whole => number(whole),
+    };
+    let offset = match zone {
+        [b'Z' | b'z'] => 0,
+        [sign @ (b'+' | b'-'), h1 @ b'0'..=b'2', h2 @ b'0'..=b'9', b':', m1 @ b'0'..=b'5', m2 @ b'0'..=b'9'] => {
+            let (hours, minutes) = (number(&[*h1, *h2]), number(&[*m1, *m2]));
+            let offset = i64::from(hours) * 3_600_000 + i64::from(minutes) * 60_000;
+            if hours > 23 {
+                return None;
+            }
+            if *sign == b'-' { -offset } else { offset }
+        }
+        _ => return None,
+    };
+    let civil = DateTime::new(
+        number(&moment[..4]),
+        small(5),
+        small(8),
+        small(11),
+        small(14),
+        second,
+        i32::from(millis) * 1_000_000,
+    );
+    let since = civil.ok()?.duration_since(EPOCH);
+    i64::try_from(since.as_millis()).ok().map(|millis| millis - offset)
 }
 
 impl fmt::Display for Timestamp {
@@ -92,7 +135,6 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
+        Text::deserialize(deserializer)?.0.parse().map_err(de::Error::custom)
     }
 }

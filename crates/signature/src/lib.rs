@@ -2,12 +2,15 @@
 //!
 //! Two forms stand side by side. HS256 signs the card as it is served: the workshop's captures show it, with a key that
 //! everybody may know. ES256 signs the form of specification 8.4.1 and is what an agent in the world would use.
-//! What is left out: where keys come from (`jku`, a JWKS endpoint).
+//! Entry points: [`Key`] (with [`Key::sign`] and [`Key::steps`]) and [`verify`].
+//!
+//! What is left out: where keys come from (`jku`, a JWKS endpoint), and members that [`AgentCard`] does not know. A card
+//! by somebody else that was signed with such members does not verify here.
 
 use std::sync::Arc;
 
 use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use protocol::AgentCard;
 use protocol::card::AgentCardSignature;
 use ring::rand::SystemRandom;
@@ -71,8 +74,11 @@ impl Key {
         Self { id: id.into(), kind: Kind::Hs256(Arc::new(key)) }
     }
 
-    /// A private key on the curve P-256, in PKCS#8 as DER.
-    pub fn es256_pkcs8(id: impl Into<String>, der: &[u8]) -> Result<Self, SignatureError> {
+    /// A private key on the curve P-256, in PKCS#8 as DER or as PEM, such as
+    /// `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` writes.
+    pub fn es256_pkcs8(id: impl Into<String>, key: &[u8]) -> Result<Self, SignatureError> {
+        let from_pem = der_of_pem(key);
+        let der = from_pem.as_deref().unwrap_or(key);
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &SystemRandom::new());
         let pair = pair.map_err(|_| SignatureError::NotAKey)?;
         Ok(Self { id: id.into(), kind: Kind::Es256(Arc::new(pair)) })
@@ -169,9 +175,16 @@ pub fn canonical_as_served(card: &AgentCard) -> Result<String, SignatureError> {
 /// are required or were set, then RFC 8785.
 pub fn canonical(card: &AgentCard) -> Result<String, SignatureError> {
     let mut value = without_signatures(card)?;
-    // Everything else at its default is left out by the card's own types; an empty list of scopes is not.
-    drop_empty_lists(&mut value);
+    drop_defaults(&mut value);
     write(value)
+}
+
+/// The DER inside the first private key of a PEM text.
+fn der_of_pem(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (_, rest) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
+    let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
+    BASE64_STANDARD.decode(body.split_ascii_whitespace().collect::<String>()).ok()
 }
 
 fn without_signatures(card: &AgentCard) -> Result<Value, SignatureError> {
@@ -182,14 +195,52 @@ fn without_signatures(card: &AgentCard) -> Result<Value, SignatureError> {
     Ok(value)
 }
 
-fn drop_empty_lists(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|name, member| name != "list" || member.as_array().is_none_or(|list| !list.is_empty()));
-            members.values_mut().for_each(drop_empty_lists);
+/// Leaves out what the card's own types write although it stands at its default and is not REQUIRED in the proto.
+/// Each place is named: what looks the same inside an extension's `params` is the extension's own.
+fn drop_defaults(card: &mut Value) {
+    drop_empty_scopes(card);
+    for skill in items(card, "skills") {
+        drop_empty_scopes(skill);
+    }
+    for scheme in members(card, "securitySchemes") {
+        for flow in ["implicit", "password"] {
+            drop_empty(scheme.pointer_mut(&format!("/oauth2SecurityScheme/flows/{flow}")), "scopes");
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_empty_lists),
-        _ => {}
+    }
+    if let Some(capabilities) = card.get_mut("capabilities") {
+        for extension in items(capabilities, "extensions") {
+            drop_empty(Some(extension), "uri");
+        }
+    }
+}
+
+fn drop_empty_scopes(owner: &mut Value) {
+    for requirement in items(owner, "securityRequirements") {
+        for scheme in members(requirement, "schemes") {
+            drop_empty(Some(scheme), "list");
+        }
+        drop_empty(Some(requirement), "schemes");
+    }
+}
+
+fn items<'a>(owner: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
+    owner.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn members<'a>(owner: &'a mut Value, name: &str) -> impl Iterator<Item = &'a mut Value> {
+    owner.get_mut(name).and_then(Value::as_object_mut).into_iter().flat_map(serde_json::Map::values_mut)
+}
+
+fn drop_empty(owner: Option<&mut Value>, name: &str) {
+    let Some(owner) = owner.and_then(Value::as_object_mut) else { return };
+    let empty = match owner.get(name) {
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(Value::String(text)) => text.is_empty(),
+        _ => false,
+    };
+    if empty {
+        owner.remove(name);
     }
 }
 
@@ -225,6 +276,91 @@ mod tests {
         assert!(form.contains(r#""defaultInputModes":[]"#), "a required member stays");
         assert!(form.contains(r#""streaming":false"#), "an optional member that was set stays");
         assert!(form.starts_with(r#"{"capabilities":"#), "members are sorted");
+    }
+
+    #[test]
+    fn the_form_of_the_specification_drops_defaults_where_the_proto_has_them_and_nowhere_else() {
+        let mut value = serde_json::to_value(card()).unwrap();
+        value["skills"] = serde_json::json!([{
+            "id": "s", "name": "s", "description": "", "tags": [], "securityRequirements": [{"schemes": {}}]
+        }]);
+        value["capabilities"]["extensions"] =
+            serde_json::json!([{"uri": "", "required": false, "params": {"list": [], "scopes": {}, "uri": ""}}]);
+        let flow = serde_json::json!({"scopes": {}});
+        value["securitySchemes"] = serde_json::json!({
+            "old": {"oauth2SecurityScheme": {"flows": {"implicit": flow}}},
+            "new": {"oauth2SecurityScheme": {"flows": {"clientCredentials": flow}}},
+        });
+        let form = canonical(&serde_json::from_str(&value.to_string()).unwrap()).unwrap();
+        for kept in [
+            r#""extensions":[{"params":{"list":[],"scopes":{},"uri":""}}]"#,
+            r#""clientCredentials":{"scopes":{}}"#,
+            r#""implicit":{}"#,
+            r#""skills":[{"description":"","id":"s","name":"s","securityRequirements":[{}],"tags":[]}]"#,
+        ] {
+            assert!(form.contains(kept), "{kept} in {form}");
+        }
+    }
+
+    #[test]
+    fn canonical_json_sorts_by_utf16_code_units_and_writes_numbers_as_ecmascript_does() {
+        let mut extended = card();
+        let params = r#"{"\ufb33": 1, "\ud83d\ude00": 2, "\u20ac": 3, "1": 4, "\r": 5, "n": [1e30, 4.50, 2e-3, 1e-27, 333333333.33333329, -0.0], "t": "\u000f\n\"\\\u00e9"}"#;
+        let extension = format!(r#"{{"extensions": [{{"uri": "u", "params": {params}}}]}}"#);
+        extended.capabilities = serde_json::from_str(&extension).unwrap();
+        let expected = concat!(
+            r#""params":{"\r":5,"1":4,"n":[1e+30,4.5,0.002,1e-27,333333333.3333333,0],"#,
+            "\"t\":\"\\u000f\\n\\\"\\\\\u{e9}\",\"\u{20ac}\":3,\"\u{1f600}\":2,\"\u{fb33}\":1}"
+        );
+        for text in [canonical_as_served(&extended).unwrap(), canonical(&extended).unwrap()] {
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn w14_the_deployers_card_has_the_signature_that_the_kit_published() {
+        let walkthrough = include_str!("../../../scenarios/kit/captures/17-signed-card.txt");
+        let payload = walkthrough.lines().nth(1).unwrap();
+        let card: AgentCard = serde_json::from_str(payload).unwrap();
+        let key = Key::hs256("deployer-key-1", b"manual-demo-signing-key-not-for-production");
+        let steps = key.steps(&card).unwrap();
+        assert_eq!(steps.payload, payload);
+        assert_eq!(steps.header, r#"{"alg":"HS256","typ":"JOSE","kid":"deployer-key-1"}"#);
+        assert_eq!(walkthrough.lines().nth(7).unwrap(), steps.signing_input);
+        assert_eq!(steps.signature.signature, "yPk834ji_dOVmxElhzV3yTYBT9NVp8Bx1j5K0LQmOww");
+
+        let mut signed = card.clone();
+        signed.signatures = vec![steps.signature, es256().sign(&card).unwrap()];
+        assert!(verify(&signed, &[key]), "one of two signatures is of a known key");
+        let form = canonical(&card).unwrap();
+        assert_eq!(form, payload.replace(r#""bearer":{"list":[]}"#, r#""bearer":{}"#));
+    }
+
+    #[test]
+    fn a_key_is_read_from_pem_as_from_der_and_only_on_its_curve() {
+        let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
+        let text = BASE64_STANDARD.encode(der.as_ref());
+        let (first, rest) = text.split_at(64);
+        let pem = format!("-----BEGIN PRIVATE KEY-----\r\n{first}\r\n{rest}\r\n-----END PRIVATE KEY-----\r\n");
+        let (from_der, from_pem) = (Key::es256_pkcs8("k", der.as_ref()), Key::es256_pkcs8("k", pem.as_bytes()));
+        let mut signed = card();
+        signed.signatures.push(from_pem.unwrap().sign(&card()).unwrap());
+        let from_der = from_der.unwrap();
+        assert!(verify(&signed, std::slice::from_ref(&from_der)));
+        let Kind::Es256(pair) = &from_der.kind else { unreachable!() };
+        assert!(verify(&signed, &[Key::es256_public("k", pair.public_key().as_ref())]));
+
+        let other = &ring::signature::ECDSA_P384_SHA384_FIXED_SIGNING;
+        let other = EcdsaKeyPair::generate_pkcs8(other, &SystemRandom::new()).unwrap();
+        for wrong in [other.as_ref(), b"", b"-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----"] {
+            assert!(matches!(Key::es256_pkcs8("k", wrong), Err(SignatureError::NotAKey)));
+        }
+    }
+
+    #[test]
+    fn a_key_never_shows_its_bytes() {
+        let shown = format!("{:?}", Key::hs256("k1", b"secret"));
+        assert_eq!(shown, r#"Key { id: "k1", algorithm: "HS256", .. }"#);
     }
 
     #[test]

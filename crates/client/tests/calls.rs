@@ -641,7 +641,7 @@ async fn a_subscription_whose_verb_is_refused_is_asked_for_with_the_other_one() 
     let (agent, told) = tapped(&server, Binding::HttpJson);
     let mut events = agent.subscribe("watch", &task_id()).await.unwrap();
     assert_eq!(state(&events.next().await.unwrap().unwrap().response), Some(TaskState::Working));
-    let told = told.lock().unwrap();
+    let told = told.lock().unwrap().clone();
     assert_eq!(told[1], "405 GET only");
     assert!(told[0].starts_with("watch: POST /tasks/t:subscribe "), "{}", told[0]);
     assert!(told[2].starts_with("watch: GET /tasks/t:subscribe "), "{}", told[2]);

@@ -43,7 +43,7 @@ where
 }
 
 /// Reads, and unless it says `read`, writes a struct through the functions that `#[serde(remote = "Self")]` derives,
-/// reading objects only.
+/// reading objects only. Those functions show up beside the trait's; `Type::deserialize` names them, and takes arrays.
 macro_rules! object {
     (read $($name:ty),* $(,)?) => {$(
         impl<'de> serde::Deserialize<'de> for $name {

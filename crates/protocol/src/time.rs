@@ -67,52 +67,44 @@ impl FromStr for Timestamp {
 
 /// Milliseconds since 1970 of exactly what RFC 3339 allows.
 fn rfc3339(text: &[u8]) -> Option<i64> {
-    let (moment, rest) = text.split_at_checked(19)?;
-    let as_it_should = moment.iter().zip(b"0000-00-00T00:00:00").all(|(byte, like)| match like {
-        b'0' => byte.is_ascii_digit(),
-        like => byte.eq_ignore_ascii_case(like),
-    });
-    if !as_it_should {
-        return None;
-    }
-    let number = |digits: &[u8]| digits.iter().fold(0i16, |sum, digit| sum * 10 + i16::from(digit - b'0'));
-    let small = |at: usize| number(&moment[at..at + 2]) as i8;
-    let second = small(17).min(if small(17) == 60 { 59 } else { i8::MAX });
-
+    let (moment, rest) = text.split_at_checked(19).filter(|(moment, _)| like(moment, b"0000-00-00T00:00:00"))?;
     let (fraction, zone) = match rest {
         [b'.', rest @ ..] => rest.split_at(rest.iter().take_while(|byte| byte.is_ascii_digit()).count()),
-        _ => (b"000".as_slice(), rest),
-    };
-    let millis = match fraction {
-        [] => return None,
-        [tenth] => number(&[*tenth]) * 100,
-        [tenth, hundredth] => number(&[*tenth, *hundredth]) * 10,
-        [first @ .., _] if fraction.len() > 3 => number(&first[..3]),
-        whole => number(whole),
+        _ => (b"0".as_slice(), rest),
     };
     let offset = match zone {
         [b'Z' | b'z'] => 0,
-        [sign @ (b'+' | b'-'), h1 @ b'0'..=b'2', h2 @ b'0'..=b'9', b':', m1 @ b'0'..=b'5', m2 @ b'0'..=b'9'] => {
-            let (hours, minutes) = (number(&[*h1, *h2]), number(&[*m1, *m2]));
-            let offset = i64::from(hours) * 3_600_000 + i64::from(minutes) * 60_000;
-            if hours > 23 {
+        [sign @ (b'+' | b'-'), ahead @ ..] if like(ahead, b"00:00") => {
+            let (hours, minutes) = (two(ahead, 0), two(ahead, 3));
+            if hours > 23 || minutes > 59 {
                 return None;
             }
-            if *sign == b'-' { -offset } else { offset }
+            let minutes = i64::from(hours) * 60 + i64::from(minutes);
+            if *sign == b'-' { -minutes } else { minutes }
         }
         _ => return None,
     };
-    let civil = DateTime::new(
-        number(&moment[..4]),
-        small(5),
-        small(8),
-        small(11),
-        small(14),
-        second,
-        i32::from(millis) * 1_000_000,
-    );
-    let since = civil.ok()?.duration_since(EPOCH);
-    i64::try_from(since.as_millis()).ok().map(|millis| millis - offset)
+    let [tenths, hundredths, thousandths] =
+        [0, 1, 2].map(|at| fraction.get(at).map_or(0, |digit| i32::from(digit - b'0')));
+    let year = i16::from(two(moment, 0)) * 100 + i16::from(two(moment, 2));
+    let second = if two(moment, 17) == 60 { 59 } else { two(moment, 17) };
+    let nanos = (tenths * 100 + hundredths * 10 + thousandths) * 1_000_000;
+    let civil = DateTime::new(year, two(moment, 5), two(moment, 8), two(moment, 11), two(moment, 14), second, nanos);
+    let millis = i64::try_from(civil.ok()?.duration_since(EPOCH).as_millis()).ok()?;
+    (!fraction.is_empty()).then_some(millis - offset * 60_000)
+}
+
+/// Whether a text has this shape, `0` standing for any digit.
+fn like(text: &[u8], shape: &[u8]) -> bool {
+    let fits = |(byte, shape): (&u8, &u8)| {
+        if *shape == b'0' { byte.is_ascii_digit() } else { byte.eq_ignore_ascii_case(shape) }
+    };
+    text.len() == shape.len() && text.iter().zip(shape).all(fits)
+}
+
+/// The number that two digits make.
+fn two(digits: &[u8], at: usize) -> i8 {
+    ((digits[at] - b'0') * 10 + digits[at + 1] - b'0') as i8
 }
 
 impl fmt::Display for Timestamp {

@@ -1,5 +1,7 @@
 //! The JSON-RPC envelope: decision W4.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use proptest::prelude::*;
 use protocol::call::Call;
 use protocol::json::DEPTH;

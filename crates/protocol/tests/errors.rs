@@ -1,5 +1,7 @@
 //! The error table and what is said about wrong requests: decision W7.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use proptest::prelude::*;
 use protocol::error::{FieldViolation, HttpError};
 use protocol::{Call, Error, ErrorKind, Method, TaskId, TaskState};

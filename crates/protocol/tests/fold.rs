@@ -1,5 +1,7 @@
 //! The fold that rebuilds a task from what happened to it, and the tables of its states.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod any;
 
 use std::sync::Arc;

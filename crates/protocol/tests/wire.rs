@@ -1,5 +1,7 @@
 //! How the data model is read and written: decisions W5 and W6.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod any;
 
 use std::fmt::Debug;

@@ -383,5 +383,21 @@ mod tests {
         let Kind::Es256(pair) = &key.kind else { unreachable!() };
         forged.signatures.push(Key::hs256("k1", pair.public_key().as_ref()).sign(&card()).unwrap());
         assert!(!verify(&forged, &[key]));
+
+        // Signed with the right key, under a header that names another algorithm.
+        let (key, secret) = (Key::hs256("k1", b"secret"), hmac::Key::new(hmac::HMAC_SHA256, b"secret"));
+        let signed_under = |header: &str| {
+            let protected = BASE64_URL_SAFE_NO_PAD.encode(header);
+            let payload = BASE64_URL_SAFE_NO_PAD.encode(canonical_as_served(&card()).unwrap());
+            let signature = hmac::sign(&secret, format!("{protected}.{payload}").as_bytes());
+            let mut signed = card();
+            let signature = BASE64_URL_SAFE_NO_PAD.encode(signature);
+            signed.signatures.push(AgentCardSignature { protected, signature, header: None });
+            verify(&signed, std::slice::from_ref(&key))
+        };
+        assert!(signed_under(r#"{"alg":"HS256","kid":"k1"}"#));
+        for header in [r#"{"alg":"none","kid":"k1"}"#, r#"{"kid":"k1"}"#, r#"{"alg":"HS256"}"#, "[]", "no json"] {
+            assert!(!signed_under(header), "{header}");
+        }
     }
 }

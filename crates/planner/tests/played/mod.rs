@@ -159,7 +159,9 @@ impl Alone {
 
 impl Played {
     pub async fn delegate(&self) -> Result<Outcome, Failure> {
-        self.planner.delegate("run-tests", vec![Part::text("go")]).await
+        let delegated = self.planner.delegate("run-tests", vec![Part::text("go")]);
+        // Shorter than the idle limit, so that no stream is followed longer than the planner means to.
+        tokio::time::timeout(Duration::from_secs(4), delegated).await.expect("the planner comes to an end")
     }
 
     pub fn log(&self) -> Vec<String> {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{HeaderValue, Method as Verb, Request, Response, StatusCode, header};
 use protocol::{Call, Error, ErrorKind, Method, media};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::host::{Envelope, Host, plain_error};
 use crate::jsonrpc::{echo, other_type};
@@ -147,7 +148,7 @@ fn params(route: &Route, query: Option<&str>, body: &[u8]) -> Result<Box<RawValu
             | Method::SubscribeToTask
             | Method::CreateTaskPushNotificationConfig
     );
-    let mut members: Map<String, Value> = Map::new();
+    let mut members = Members::default();
     if reads_body && !body.iter().all(u8::is_ascii_whitespace) {
         if protocol::rpc::deeper_than(body, protocol::json::DEPTH) {
             return Err(ErrorKind::Parse.into());
@@ -156,38 +157,70 @@ fn params(route: &Route, query: Option<&str>, body: &[u8]) -> Result<Box<RawValu
         if route.named.is_empty() && route.tenant.is_none() {
             return Ok(raw);
         }
-        let read: Value = serde_json::from_str(raw.get()).map_err(|_| ErrorKind::Parse)?;
-        let Value::Object(read) = read else { return Err(Error::invalid("body", "the body must be an object")) };
-        members = read;
+        let read = serde_json::from_str(raw.get());
+        members = read.map_err(|_| Error::invalid("body", "the body must be an object"))?;
     }
     if !reads_body {
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             if key.eq_ignore_ascii_case(media::VERSION_HEADER) {
                 continue;
             }
-            let value = match &*value {
-                "true" => Value::Bool(true),
-                "false" => Value::Bool(false),
-                text => Value::String(text.to_owned()),
-            };
-            if members.insert(key.to_string(), value).is_some() {
+            if members.0.iter().any(|(known, _)| *known == key) {
                 return Err(Error::invalid(key, "the parameter stands there twice"));
             }
+            let value = match &*value {
+                word @ ("true" | "false") => RawValue::from_string(word.to_owned()),
+                text => to_raw_value(text),
+            };
+            members.0.push((key.into_owned(), value.map_err(|_| ErrorKind::Parse)?));
         }
     }
-    for (name, value) in &route.named {
-        let proto = if *name == "taskId" { "task_id" } else { name };
-        for spelling in [*name, proto] {
-            if members.remove(spelling).is_some_and(|stated| stated != "" && stated != value.as_str()) {
-                return Err(Error::invalid(*name, format!("{name} is not that of the path")));
+    let tenant = route.tenant.as_ref().map(|tenant| ("tenant", tenant));
+    for (name, value) in route.named.iter().map(|(name, value)| (*name, value)).chain(tenant) {
+        let proto = if name == "taskId" { "task_id" } else { name };
+        let stated = members.0.extract_if(.., |(known, _)| *known == name || *known == proto);
+        let value = to_raw_value(value).map_err(|_| ErrorKind::Parse)?;
+        if stated.into_iter().any(|(_, stated)| !matches!(stated.get(), "\"\"" | "null") && stated.get() != value.get())
+        {
+            return Err(Error::invalid(name, format!("{name} is not that of the path")));
+        }
+        members.0.push((name.to_owned(), value));
+    }
+    to_raw_value(&members).map_err(|_| ErrorKind::Parse.into())
+}
+
+/// The members of an object, each as it stood in the body.
+#[derive(Default)]
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Members::default();
+                while let Some(member) = map.next_entry()? {
+                    members.0.push(member);
+                }
+                Ok(members)
             }
         }
-        members.insert((*name).to_owned(), Value::String(value.clone()));
+
+        deserializer.deserialize_map(Object)
     }
-    if let Some(tenant) = &route.tenant {
-        members.insert("tenant".to_owned(), Value::String(tenant.clone()));
+}
+
+impl Serialize for Members {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
-    serde_json::value::to_raw_value(&members).map_err(|_| ErrorKind::Parse.into())
 }
 
 #[cfg(test)]

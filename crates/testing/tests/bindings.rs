@@ -260,6 +260,35 @@ async fn w10_a_tenant_where_the_card_has_none_is_named() {
 }
 
 #[tokio::test]
+async fn what_the_path_says_may_stand_in_the_body_and_must_not_differ() {
+    let served = serve(
+        scripted(|_, say| async move {
+            say.ask("which?").await?;
+            Ok(())
+        }),
+        |_| {},
+    )
+    .await;
+    let answer = served.call(Binding::Rpc, "SendMessage", send("x")).await;
+    let id = answer.result()["task"]["id"].as_str().unwrap().to_owned();
+    let path = format!("/a2a/rest/tasks/{id}/pushNotificationConfigs");
+    let headers = [("a2a-version", "1.0"), ("content-type", "application/json")];
+    let url = "https://hooks.example.com/x";
+    for body in [
+        json!({"url": url}),
+        json!({"url": url, "taskId": id}),
+        json!({"url": url, "task_id": id}),
+        json!({"url": url, "taskId": "", "task_id": null}),
+    ] {
+        let made = served.http("POST", &path, &headers, &body.to_string()).await;
+        assert_eq!(made.result()["taskId"], json!(id), "{body}");
+    }
+    let body = json!({"url": url, "taskId": "another"}).to_string();
+    assert_eq!(served.http("POST", &path, &headers, &body).await.fields(), ["taskId"]);
+    assert_eq!(served.http("POST", &path, &headers, "[]").await.fields(), ["body"]);
+}
+
+#[tokio::test]
 async fn w11_both_verbs_subscribe() {
     let served = serve(
         scripted(|_, say| async move {

@@ -91,7 +91,7 @@ pub(crate) struct Engine {
 
 /// Runs a piece of work to its end, whoever waits for it: here if it does not have to wait, else in a task of its own.
 /// `None` when it was lost to a panic.
-async fn to_the_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+pub(crate) async fn to_the_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
     let mut work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work);
     match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
         Poll::Ready(done) => Some(done),

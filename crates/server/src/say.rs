@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::Words;
 use crate::attempt::Outcome;
-use crate::engine::{Birth, Engine, Sent};
+use crate::engine::{Birth, Engine, Sent, to_the_end};
 use crate::gate::AtGate;
 use crate::slot::{Running, Saying, Slot, Status};
 
@@ -59,13 +59,13 @@ pub(crate) struct Voice {
     pub(crate) stop: CancellationToken,
     slot: OnceLock<(Arc<Slot>, Arc<Running>)>,
     /// What makes the task; taken by the first word of a first turn.
-    birth: Mutex<Option<Birth>>,
+    birth: Arc<Mutex<Option<Birth>>>,
 }
 
 impl Voice {
     pub(crate) fn new(engine: Arc<Engine>, stop: CancellationToken, birth: Option<Birth>) -> Self {
         let gate = engine.gate.as_ref().map(|gate| gate.begin());
-        Self { engine, gate, stop, slot: OnceLock::new(), birth: Mutex::new(birth) }
+        Self { engine, gate, stop, slot: OnceLock::new(), birth: Arc::new(Mutex::new(birth)) }
     }
 
     pub(crate) fn of_task(engine: Arc<Engine>, slot: Arc<Slot>, running: Arc<Running>) -> Self {
@@ -82,18 +82,29 @@ impl Voice {
         self.slot.get().map(|(_, running)| running)
     }
 
-    /// The task, made now if it is not there yet.
-    pub(crate) async fn task(&self) -> Result<&(Arc<Slot>, Arc<Running>), Over> {
+    /// The task, made now if it is not there yet. Once begun, its making goes on to the end, whoever waits for it.
+    pub(crate) async fn task(self: &Arc<Self>) -> Result<&(Arc<Slot>, Arc<Running>), Over> {
         if let Some(there) = self.slot.get() {
             return Ok(there);
         }
-        let mut birth = self.birth.lock().await;
+        let mut birth = self.birth.clone().lock_owned().await;
         if let Some(there) = self.slot.get() {
             return Ok(there);
         }
         let made = birth.take().ok_or(Over::Ended)?;
-        let made = self.engine.make_task(made, self.stop.clone()).await?;
-        Ok(self.slot.get_or_init(|| made))
+        let voice = self.clone();
+        let making = async move {
+            let made = voice.engine.make_task(made, voice.stop.clone()).await?;
+            let _ = voice.slot.set(made);
+            drop(birth);
+            Ok(())
+        };
+        if self.engine.store.waits() {
+            to_the_end(making).await.unwrap_or(Err(Over::NotKept))?;
+        } else {
+            making.await?;
+        }
+        self.slot.get().ok_or(Over::NotKept)
     }
 }
 
@@ -171,8 +182,8 @@ impl Say {
     }
 
     /// The task is made, the gate passed, and only then an id drawn and the time asked.
-    async fn event(&self, saying: impl Saying) -> Result<(), Over> {
-        let voice = &*self.voice;
+    async fn event(&self, saying: impl Saying + 'static) -> Result<(), Over> {
+        let voice = &self.voice;
         let (slot, running) = voice.task().await?;
         if !voice.engine.limits.pace.is_zero() {
             tokio::select! {
@@ -183,7 +194,13 @@ impl Say {
         if let Some(gate) = &voice.gate {
             gate.pass(&voice.stop).await;
         }
-        slot.say(&voice.engine, running.turn, saying).await?;
+        if voice.engine.store.waits() {
+            let (engine, slot, turn) = (voice.engine.clone(), slot.clone(), running.turn);
+            let said = to_the_end(async move { slot.say(&engine, turn, saying).await });
+            said.await.unwrap_or(Err(Over::NotKept))?;
+        } else {
+            slot.say(&voice.engine, running.turn, saying).await?;
+        }
         if let Some(gate) = &voice.gate {
             gate.applied();
         }

@@ -595,7 +595,7 @@ impl Returned {
 }
 
 /// Something to be said, before its id and time are drawn.
-pub(crate) trait Saying {
+pub(crate) trait Saying: Send {
     /// Draws what it needs: the message id first, then the time.
     fn draw(self, engine: &Engine, task: &Task) -> Option<Change>;
 

@@ -103,6 +103,12 @@ impl<T: Unpin> Future for Kept<'_, T> {
 /// Keeps tasks and their webhooks. All methods may be called from many places at once; for one task the engine calls
 /// them one after the other.
 pub trait Store: Send + Sync + 'static {
+    /// Whether its answers may have to be waited for. What is being kept is then kept and told to the end, even if
+    /// the work that said it is dropped meanwhile.
+    fn waits(&self) -> bool {
+        true
+    }
+
     /// Keeps a new task.
     fn create<'a>(&'a self, record: &'a Record) -> Kept<'a, ()>;
 

@@ -588,6 +588,39 @@ async fn o10_cancel_ends_work_that_heeds_it_ignores_it_or_waits() {
     }
 }
 
+#[tokio::test]
+async fn o10_what_was_being_kept_when_the_work_was_dropped_is_told() {
+    let saying = Arc::new(Notify::new());
+    let begun = saying.clone();
+    let mut slow = Slow::new();
+    slow.pause = Duration::from_millis(150);
+    let served = serve(
+        scripted(move |_, say| {
+            let begun = begun.clone();
+            async move {
+                say.working(()).await?;
+                begun.notify_one();
+                say.artifact(chunk("a", "made", false, true)).await?;
+                std::future::pending::<()>().await;
+                Ok(())
+            }
+        }),
+        |setup| {
+            setup.store = Arc::new(slow);
+            setup.limits.cancel = Duration::from_millis(20);
+        },
+    )
+    .await;
+    let task = started(&served, "go").await;
+    let watch = served.stream(Binding::Rpc, "SubscribeToTask", json!({"id": task})).await;
+    saying.notified().await;
+    let _ = served.call(Binding::Rpc, "CancelTask", json!({"id": task})).await;
+    let ended = served.until(&task, "TASK_STATE_CANCELED").await;
+    let told = watch.rest().await.iter().any(|frame| frame_state(frame) == "artifact");
+    assert_eq!(told, ended.get("artifacts").is_some(), "told if and only if it was kept");
+    assert!(told, "what was being kept was kept");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn o10_cancels_that_race_each_other_and_the_end_agree_on_one_end() {
     let served = Arc::new(

@@ -107,6 +107,10 @@ impl Shelves {
 }
 
 impl Store for Memory {
+    fn waits(&self) -> bool {
+        false
+    }
+
     fn create<'a>(&'a self, record: &'a Record) -> Kept<'a, ()> {
         self.write(|shelves| {
             let task = &record.task;

@@ -85,12 +85,17 @@ impl Connection {
 
     /// Makes a call and waits for the head of its answer.
     pub async fn open(&self, title: &str, call: &Call) -> Result<Opened, ClientError> {
+        self.open_with(title, call, Wanted::default()).await
+    }
+
+    /// Makes a call that leaves out what is not wanted.
+    pub async fn open_with(&self, title: &str, call: &Call, wanted: Wanted) -> Result<Opened, ClientError> {
         match self.binding {
             Binding::JsonRpc => {
                 let method = call.method();
-                self.open_rpc(title, method.name(), call, method.streams(), Wanted::default()).await
+                self.open_rpc(title, method.name(), call, method.streams(), wanted).await
             }
-            Binding::HttpJson => self.open_http(title, call).await,
+            Binding::HttpJson => self.open_http(title, call, wanted).await,
         }
     }
 
@@ -118,14 +123,14 @@ impl Connection {
         self.http.open(title, "POST", &self.url, &headers, Some(body)).await
     }
 
-    async fn open_http(&self, title: &str, call: &Call) -> Result<Opened, ClientError> {
+    async fn open_http(&self, title: &str, call: &Call, wanted: Wanted) -> Result<Opened, ClientError> {
         let (verb, path, body) = http_request(call).map_err(unwritable)?;
-        let opened = self.open_path(title, verb, &path, body.as_deref(), Wanted::default(), call.method().streams());
+        let opened = self.open_path(title, verb, &path, body.as_deref(), wanted, call.method().streams());
         let opened = opened.await?;
         // The specification's own sources disagree on this verb (conflict D1).
         if opened.status == 405 && call.method() == Method::SubscribeToTask {
             opened.whole().await?;
-            return self.open_path(title, "GET", &path, None::<&RawValue>, Wanted::default(), true).await;
+            return self.open_path(title, "GET", &path, None::<&RawValue>, wanted, true).await;
         }
         Ok(opened)
     }

@@ -38,6 +38,23 @@ impl Files {
         }
     }
 
+    /// The names of the files that stand in a folder, in their order. Folders inside it are left out.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let mut names: Vec<String> = match self {
+            Self::Embedded => {
+                let inside = EMBEDDED.iter().filter_map(|(name, _)| name.strip_prefix(folder)?.strip_prefix('/'));
+                inside.filter(|name| !name.contains('/')).map(str::to_owned).collect()
+            }
+            Self::Folder(root) => {
+                let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
+                let files = entries.filter(|entry| entry.path().is_file());
+                files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+            }
+        };
+        names.sort();
+        names
+    }
+
     /// The names of the sets.
     pub fn sets(&self) -> Vec<String> {
         let mut sets: Vec<String> = match self {

@@ -8,6 +8,8 @@
 mod agents;
 pub mod commands;
 pub mod files;
+mod mistake;
+mod placeholder;
 pub mod record;
 pub mod scenario;
 pub mod seeded;
@@ -17,3 +19,4 @@ mod walkthrough;
 mod webhooks;
 
 pub use agents::{Agents, Live};
+pub use mistake::Mistake;

@@ -1,13 +1,15 @@
 //! A set of scenarios: which agents there are, and in which order the scenarios run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use protocol::Timestamp;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::files::Files;
-use crate::scenario::{self, Known, Mistake, Scenario, Source};
+use crate::mistake::{Mistake, Source, hint};
+use crate::scenario::{self, Known, Scenario};
 
 /// A set.
 #[derive(Debug, Clone)]
@@ -47,8 +49,8 @@ struct SetText {
     about: String,
     story: Spanned<String>,
     clock: Spanned<String>,
-    tick_ms: i64,
-    webhook: Option<String>,
+    tick_ms: NonZeroU32,
+    webhook: Option<Spanned<String>>,
     order: Vec<Spanned<String>>,
     agents: BTreeMap<Spanned<String>, AgentText>,
 }
@@ -56,7 +58,7 @@ struct SetText {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgentText {
-    origin: String,
+    origin: Spanned<String>,
     seed: u32,
 }
 
@@ -73,32 +75,45 @@ impl Set {
             words: format!("there is no set {name}{}", near(name, &files.sets())),
         })?;
         let source = Source { file: &file, text: &text };
-        let set: SetText = source.read()?;
-        let mut agents = Vec::new();
-        // In the order of the file.
-        let mut written: Vec<_> = set.agents.into_iter().collect();
-        written.sort_by_key(|(agent, _)| agent.span().start);
-        for (agent, AgentText { origin, seed }) in written {
-            if !AGENTS.contains(&agent.get_ref().as_str()) {
-                let words = format!("no agent is called {}; there are {}", agent.get_ref(), AGENTS.join(", "));
-                return Err(source.mistake(agent.span(), words));
-            }
-            agents.push(AgentOf { name: agent.into_inner(), origin, seed });
-        }
+        let set: SetText = source.read(source.table()?)?;
         let clock = set.clock.get_ref().parse();
         let clock = clock
             .map_err(|wrong: protocol::time::NotATimestamp| source.mistake(set.clock.span(), wrong.to_string()))?;
         let story = story(files, &source, &set.story)?;
-        let known_agents: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
-        let mut names = Vec::new();
-        let mut known = Known { agents: &known_agents, names: &mut names, gated: false };
-        let mut scenarios = Vec::new();
+        let mut origins = BTreeSet::new();
+        let webhook = set.webhook.map(|webhook| origin(&source, webhook, &mut origins)).transpose()?;
+        let mut agents = Vec::new();
+        // In the order of the file.
+        let mut written: Vec<_> = set.agents.into_iter().collect();
+        written.sort_by_key(|(agent, _)| agent.span().start);
+        for (agent, text) in written {
+            let name = agent.get_ref();
+            if !AGENTS.contains(&name.as_str()) {
+                let words = format!("there is no agent {name}{}", hint(name, &AGENTS));
+                return Err(source.mistake(agent.span(), words));
+            }
+            if story.agent(name).is_none() {
+                let words = format!("the story {} does not tell of {name}", set.story.get_ref());
+                return Err(source.mistake(agent.span(), words));
+            }
+            let origin = origin(&source, text.origin, &mut origins)?;
+            agents.push(AgentOf { name: agent.into_inner(), origin, seed: text.seed });
+        }
+        let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+        let mut known = Known::new(&names, webhook.is_some());
+        let mut scenarios: Vec<Scenario> = Vec::new();
         for wanted in set.order {
             let path = format!("{name}/{}.toml", wanted.get_ref());
             let shown = files.shown(&path);
             let Some(text) = self::text(files, &path) else {
-                return Err(source.mistake(wanted.span(), format!("there is no file {shown}")));
+                let there = files.names(name);
+                let there: Vec<&str> = there.iter().filter_map(|file| file.strip_suffix(".toml")).collect();
+                let words = format!("there is no file {shown}{}", hint(wanted.get_ref(), &there));
+                return Err(source.mistake(wanted.span(), words));
             };
+            if scenarios.iter().any(|scenario| scenario.name == *wanted.get_ref()) {
+                return Err(source.mistake(wanted.span(), format!("{} stands here twice", wanted.get_ref())));
+            }
             let source = Source { file: &shown, text: &text };
             scenarios.push(scenario::read(wanted.get_ref(), source, &mut known)?);
         }
@@ -107,8 +122,8 @@ impl Set {
             about: set.about,
             story,
             clock,
-            tick: set.tick_ms,
-            webhook: set.webhook,
+            tick: set.tick_ms.get().into(),
+            webhook,
             agents,
             scenarios,
         })
@@ -121,6 +136,21 @@ impl Set {
         let names: Vec<_> = self.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
         found.ok_or_else(|| format!("the set {} has no scenario {wanted}{}", self.name, near(wanted, &names)))
     }
+}
+
+/// Host and port, which nobody else in the set has.
+fn origin(source: &Source<'_>, origin: Spanned<String>, others: &mut BTreeSet<String>) -> Result<String, Mistake> {
+    let fits = origin.get_ref().rsplit_once(':').is_some_and(|(host, port)| {
+        let letter = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
+        !host.is_empty() && host.chars().all(letter) && port.parse::<u16>().is_ok_and(|port| port != 0)
+    });
+    if !fits {
+        return Err(source.mistake(origin.span(), "host and port are expected, such as \"localhost:41241\""));
+    }
+    if !others.insert(origin.get_ref().to_ascii_lowercase()) {
+        return Err(source.mistake(origin.span(), format!("{} is somebody else's already", origin.get_ref())));
+    }
+    Ok(origin.into_inner())
 }
 
 fn text(files: &Files, path: &str) -> Option<String> {

@@ -1,8 +1,6 @@
 //! Runs the steps of one scenario.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,14 +8,15 @@ use capture::{Recorder, transcript};
 use client::{Binding, Connection, Events, Http, Limits, Opened, Wanted};
 use planner::record::Record;
 use planner::{Operator, Order, Planner};
-use protocol::{Ids, TaskId, media};
+use protocol::{Ids, TaskId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use server::Gate;
 
 use crate::agents::{Agents, Live};
+use crate::placeholder::{NEW_ID, fill, fill_json};
 use crate::record::Recording;
-use crate::scenario::{Call, NEW_ID, On, Scenario, Step, fill};
+use crate::scenario::{Act, Call, On, Raw, Scenario, Step, Take, When};
 use crate::seeded::SeededIds;
 use crate::webhooks::Receiver;
 
@@ -77,12 +76,7 @@ impl<'a> Client<'a> {
                 self.http.card(title, &url).await.map(|_| ()).map_err(words)
             }
             Step::Call(call) => self.call(call).await,
-            Step::Raw { agent, title, body } => {
-                let url = self.agent(agent)?.rpc_url();
-                let headers = [("Content-Type", media::JSON.to_owned()), ("A2A-Version", media::VERSION.to_owned())];
-                let opened = self.http.open(title, "POST", &url, &headers, Some(body.clone().into_bytes()));
-                opened.await.map_err(words)?.whole().await.map(|_| ()).map_err(words)
-            }
+            Step::Raw(raw) => self.raw(raw).await,
             Step::Ship { agents, commit, build, base } => self.ship(agents, commit, build, base).await,
             Step::Signature { agent, forged } => self.signature(agent, forged).await,
             Step::Idle(agent) => {
@@ -99,36 +93,34 @@ impl<'a> Client<'a> {
                 self.gate = Some(gate);
                 Ok(())
             }
-            Step::Wait(count) => {
-                self.gate()?.wait(*count).await;
-                Ok(())
-            }
-            Step::Permit(_) | Step::Release | Step::Approve { .. } | Step::Note(_) => self.in_stream(step, None).await,
+            Step::Act(act) => self.act(act, None).await,
         }
     }
 
-    /// Runs one of the steps that may also stand between two frames.
-    async fn in_stream(&mut self, step: &Step, events: Option<&mut Events>) -> Result<(), Words> {
-        match (step, events) {
-            (Step::Permit(count), _) => self.gate()?.step(*count),
-            (Step::Release, _) => self.gate()?.release(),
-            (Step::Approve { agent, title, task }, _) => {
+    /// Does what may also be done between two frames; `events` is the stream that is open.
+    async fn act(&mut self, act: &Act, events: Option<&mut Events>) -> Result<(), Words> {
+        match act {
+            Act::Permit(count) => self.gate()?.step(*count),
+            Act::Release => self.gate()?.release(),
+            Act::Wait(count) => {
+                let gate = self.gate()?;
+                // When both are true the count is there.
+                tokio::select! {
+                    biased;
+                    () = gate.wait(*count) => {}
+                    () = gate.idle() => return Err(format!("the turn ended before it had said {count} events")),
+                }
+            }
+            Act::Approve { agent, title, task } => {
                 let url = self.agent(agent)?.rpc_url();
-                let task = TaskId::new(self.fill(task)).map_err(words)?;
+                let task = TaskId::new(self.fill(task)?).map_err(words)?;
                 if !self.http.approve(title, &url, &task).await.map_err(words)? {
                     return Err(format!("task {task} waits for no approval"));
                 }
             }
-            (Step::Note(note), Some(events)) => events.note(note),
-            (other, Some(_)) => return self.boxed(other).await,
-            (other, None) => return Err(format!("{other:?} cannot stand here")),
+            Act::Note(note) => events.ok_or("no stream is open")?.note(note),
         }
         Ok(())
-    }
-
-    /// `step` and `in_stream` call each other.
-    fn boxed<'b>(&'b mut self, step: &'b Step) -> Pin<Box<dyn Future<Output = Result<(), Words>> + Send + 'b>> {
-        Box::pin(self.step(step))
     }
 
     fn agent(&self, name: &str) -> Result<&'a Live, Words> {
@@ -139,16 +131,17 @@ impl<'a> Client<'a> {
         self.gate.as_ref().ok_or_else(|| "no agent is gated".to_owned())
     }
 
-    fn fill(&self, text: &str) -> String {
-        fill(text, |name| match name {
-            NEW_ID => Some(self.ids.next()),
-            name => self.names.get(name).cloned(),
-        })
+    fn value(&self, name: &str) -> Option<String> {
+        if name == NEW_ID { Some(self.ids.next()) } else { self.names.get(name).cloned() }
+    }
+
+    fn fill(&self, text: &str) -> Result<String, Words> {
+        fill(text, |name| self.value(name)).map_err(untaken)
     }
 
     async fn call(&mut self, call: &Call) -> Result<(), Words> {
         let agent = self.agent(&call.agent)?;
-        let params = self.fill(&call.params);
+        let params = fill_json(&call.params, |name| self.value(name)).map_err(untaken)?;
         let params: &RawValue = serde_json::from_str(&params).map_err(words)?;
         let url = if call.binding == Binding::JsonRpc { agent.rpc_url() } else { agent.rest_url() };
         let token = agent.token.map(str::to_owned);
@@ -158,7 +151,7 @@ impl<'a> Client<'a> {
         let opened = match (call.binding, call.operation) {
             (Binding::HttpJson, Some(operation)) => {
                 let request = protocol::Call::read(operation, Some(params)).map_err(words)?;
-                connection.open(&call.title, &request).await
+                connection.open_with(&call.title, &request, wanted).await
             }
             _ => connection.open_rpc(&call.title, &call.method, &params, streams, wanted).await,
         };
@@ -167,48 +160,71 @@ impl<'a> Client<'a> {
             let events = connection.follow(opened).await.map_err(words)?;
             return self.follow(call, events).await;
         }
-        self.answer(call, opened).await
-    }
-
-    async fn answer(&mut self, call: &Call, opened: Opened) -> Result<(), Words> {
-        let answer = opened.whole().await.map_err(words)?;
-        if call.take.is_empty() {
+        let answer = self.whole(opened, &call.take).await?;
+        if call.on.is_empty() && call.close_after.is_none() {
             return Ok(());
         }
-        let body: Value = serde_json::from_slice(&answer.body).map_err(words)?;
-        self.take(&call.take, &body)
+        Err(format!("a stream was expected, the answer is {}", String::from_utf8_lossy(&answer)))
+    }
+
+    async fn raw(&mut self, raw: &Raw) -> Result<(), Words> {
+        let url = format!("http://{}{}", self.agent(&raw.agent)?.origin, self.fill(&raw.path)?);
+        let mut headers = Vec::new();
+        for (name, value) in &raw.headers {
+            headers.push((name.as_str(), self.fill(value)?));
+        }
+        let body = Some(self.fill(&raw.body)?.into_bytes()).filter(|body| !body.is_empty());
+        let opened = self.http.open(&raw.title, &raw.method, &url, &headers, body).await.map_err(words)?;
+        self.whole(opened, &raw.take).await.map(|_| ())
+    }
+
+    /// Reads an answer that is no stream.
+    async fn whole(&mut self, opened: Opened, take: &Take) -> Result<Vec<u8>, Words> {
+        let body = opened.whole().await.map_err(words)?.body;
+        if !take.is_empty() {
+            self.take(take, &serde_json::from_slice(&body).map_err(words)?)?;
+        }
+        Ok(body)
     }
 
     async fn follow(&mut self, call: &Call, mut events: Events) -> Result<(), Words> {
         let mut count = 0;
+        let mut came = vec![false; call.on.len()];
         while let Some(data) = events.next_data().await.map_err(words)? {
             count += 1;
             let frame: Value = serde_json::from_str(&data).map_err(words)?;
             if count == 1 {
                 self.take(&call.take, &frame)?;
             }
-            for on in call.on.iter().filter(|on| fits(on, count, &frame)) {
+            for (on, came) in call.on.iter().zip(&mut came) {
+                if !fits(on.when, count, &frame) {
+                    continue;
+                }
+                *came = true;
                 self.take(&on.take, &frame)?;
-                for step in &on.steps {
-                    self.in_stream(step, Some(&mut events)).await?;
+                for act in &on.acts {
+                    self.act(act, Some(&mut events)).await?;
                 }
             }
             if call.close_after == Some(count) {
-                return Ok(());
+                break;
             }
         }
-        match call.close_after {
-            Some(wanted) => Err(format!("the stream ended after {count} frames; {wanted} were expected")),
+        if let Some(wanted) = call.close_after.filter(|wanted| *wanted > count) {
+            return Err(format!("the stream ended after {count} frames; {wanted} were expected"));
+        }
+        match call.on.iter().zip(came).find(|(_, came)| !came) {
+            Some((On { when: When::Frame(frame), .. }, _)) => Err(format!("frame {frame} did not come, only {count}")),
+            Some((On { when: When::State(state), .. }, _)) => Err(format!("no frame showed {}", state.word())),
             None => Ok(()),
         }
     }
 
-    fn take(&mut self, take: &std::collections::BTreeMap<String, String>, from: &Value) -> Result<(), Words> {
+    fn take(&mut self, take: &Take, from: &Value) -> Result<(), Words> {
         for (name, pointer) in take {
-            let found = from.pointer(pointer);
-            let value = match found {
+            let value = match from.pointer(pointer) {
                 Some(Value::String(text)) => text.clone(),
-                Some(Value::Null) | None => return Err(format!("the answer has nothing at {pointer}")),
+                Some(Value::Null) | None => return Err(format!("nothing stands at {pointer} in the answer {from}")),
                 Some(other) => other.to_string(),
             };
             self.names.insert(name.clone(), value);
@@ -252,12 +268,19 @@ fn words(error: impl std::fmt::Display) -> Words {
     error.to_string()
 }
 
+fn untaken(name: &str) -> Words {
+    format!("{{{name}}} has no value: the frame from which it is taken did not come")
+}
+
 /// Whether a frame is one that the scenario waits for.
-fn fits(on: &On, count: usize, frame: &Value) -> bool {
-    let result = frame.get("result").unwrap_or(frame);
-    let state = || {
-        let status = ["/task/status/state", "/statusUpdate/status/state"];
-        status.iter().find_map(|pointer| result.pointer(pointer)).and_then(Value::as_str)
-    };
-    on.frame == Some(count) || on.state.is_some_and(|wanted| state() == Some(wanted.word()))
+fn fits(when: When, count: usize, frame: &Value) -> bool {
+    match when {
+        When::Frame(wanted) => wanted == count,
+        When::State(wanted) => {
+            let result = frame.get("result").unwrap_or(frame);
+            let status = ["/task/status/state", "/statusUpdate/status/state"];
+            let state = status.iter().find_map(|pointer| result.pointer(pointer)).and_then(Value::as_str);
+            state == Some(wanted.word())
+        }
+    }
 }

@@ -21,7 +21,7 @@ origin = "localhost:41242"
 seed = 7
 "#;
 
-fn set_of(scenario: &str) -> (tempfile::TempDir, Result<Set, workshop::scenario::Mistake>) {
+fn set_of(scenario: &str) -> (tempfile::TempDir, Result<Set, workshop::Mistake>) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("test")).unwrap();
     std::fs::write(folder.path().join("test/set.toml"), SET).unwrap();
@@ -42,10 +42,14 @@ fn refused(scenario: &str, line: usize, words: &str) {
 fn a_mistake_is_named_with_its_line_and_what_was_expected() {
     let step = |body: &str| format!("question = \"?\"\nseed = 1\n\n[[step]]\n{body}\n");
     refused(&step("card = \"code-reviewer\"\ntitel = \"x\""), 6, "did you mean title?");
-    refused(&step("card = \"code-reviwer\"\ntitle = \"x\""), 5, "no agent is called code-reviwer");
+    refused(&step("card = \"code-reviwer\"\ntitle = \"x\""), 5, "did you mean code-reviewer?");
     refused(&step("card = \"code-reviewer\""), 4, "title");
     refused(&step("call = \"SendMesage\"\nto = \"code-reviewer\"\ntitle = \"x\"\nparams = '{}'"), 5, "unknown = true");
-    refused(&step("call = \"GetTask\"\nto = \"code-reviewer\"\ntitle = \"x\"\nparams = '{\"id\": }'"), 8, "no JSON");
+    refused(
+        &step("call = \"GetTask\"\nto = \"code-reviewer\"\ntitle = \"x\"\nparams = '{\"id\": }'"),
+        8,
+        "no JSON object",
+    );
     refused(
         &step("call = \"GetTask\"\nto = \"code-reviewer\"\ntitle = \"x\"\nparams = '{\"id\": \"{task}\"}'"),
         8,
@@ -53,7 +57,11 @@ fn a_mistake_is_named_with_its_line_and_what_was_expected() {
     );
     refused(&step("wait = 2"), 4, "need a gate");
     refused(&step("note = \"hello\""), 4, "inside a stream");
-    refused(&step("gate = \"code-reviewer\"\nwait = 2"), 4, "exactly one of");
+    refused(&step("gate = \"code-reviewer\"\nwait = 2"), 4, "exactly one of gate, wait");
+    refused(&step("gate = \"code-reviewer\""), 5, "holds nothing");
+    refused(&step("title = \"x\""), 4, "a step has one of card, call");
+    let held = "gate = \"code-reviewer\"\n[[step]]\ncall = \"SendMessage\"\nto = \"code-reviewer\"\ntitle = \"x\"\nparams = '{}'";
+    refused(&step(&format!("{held}\n[[step]]\nwait = 2")), 10, "would wait for ever");
     refused("question = \"?\"\nseed = 1\n", 1, "at least one [[step]]");
     refused("question = \"?\"\nseed = \n", 2, "");
 }

@@ -10,6 +10,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::record::{Recording, record_until};
+use crate::set::Set;
+
 /// The bench of the Agent2Agent workshop kit.
 ///
 /// Exit codes: 0 done, 1 ran and differs or stopped, 2 could not run.
@@ -61,8 +64,14 @@ fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
+/// Records, until Ctrl-C.
+async fn recorded(set: &Set, wanted: &[usize]) -> Result<Recording, String> {
+    let signals = server::cli::Signals::new().map_err(words)?;
+    record_until(signals.any(), set, wanted).await.map_err(words)
+}
+
 /// Writes files into a folder, which is made.
-fn write(folder: &std::path::Path, recording: &crate::record::Recording) -> Result<(), String> {
+fn write(folder: &std::path::Path, recording: &Recording) -> Result<(), String> {
     let at = |path: &std::path::Path, cause: std::io::Error| format!("{}: {cause}", path.display());
     std::fs::create_dir_all(folder).map_err(|cause| at(folder, cause))?;
     for (name, bytes) in recording {

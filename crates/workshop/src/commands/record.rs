@@ -1,15 +1,15 @@
 use std::path::PathBuf;
 
-use super::{End, words, write};
+use super::{End, recorded, words, write};
 use crate::files::Files;
-use crate::record::record;
 use crate::set::Set;
 
 /// `workshop record`.
 #[derive(Debug, clap::Args)]
 pub struct Record {
     /// The scenarios, by name or number. Without any: the whole set.
-    scenarios: Vec<String>,
+    #[arg(value_name = "SCENARIO")]
+    names: Vec<String>,
     /// The set.
     #[arg(long, default_value = "kit")]
     set: String,
@@ -21,12 +21,12 @@ pub struct Record {
 impl Record {
     pub async fn run(&self, files: &Files) -> Result<End, String> {
         let set = Set::read(files, &self.set).map_err(words)?;
-        let wanted: Vec<usize> = if self.scenarios.is_empty() {
+        let wanted: Vec<usize> = if self.names.is_empty() {
             (0..set.scenarios.len()).collect()
         } else {
-            self.scenarios.iter().map(|name| set.find(name)).collect::<Result<_, _>>()?
+            self.names.iter().map(|name| set.find(name)).collect::<Result<_, _>>()?
         };
-        let recording = record(&set, &wanted).await.map_err(words)?;
+        let recording = recorded(&set, &wanted).await?;
         write(&self.out, &recording)?;
         println!("{} files written to {}", recording.len(), self.out.display());
         Ok(End::Done)

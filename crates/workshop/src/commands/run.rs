@@ -49,12 +49,16 @@ impl Run {
             written.push('\n');
         });
         let mut planner = Planner::new(http, Arc::new(LiveIds), log, Operator::Auto);
-        for live in &agents.live {
-            let token = |_: &str| live.token.map(str::to_owned);
-            planner.meet(&format!("http://{}", live.origin), token).await.map_err(words)?;
-        }
-        let order = Order { commit: self.commit.clone(), ..Order::default() };
-        let ended = planner.ship(&order).await.map_err(words)?;
+        let ended = async {
+            for live in &agents.live {
+                let token = |_: &str| live.token.map(str::to_owned);
+                planner.meet(&format!("http://{}", live.origin), token).await?;
+            }
+            let order = Order { commit: self.commit.clone(), ..Order::default() };
+            planner.ship(&order).await
+        };
+        // What was exchanged is written down however it ended.
+        let ended = ended.await;
         agents.stop().await;
 
         let capture = recorder.capture();
@@ -69,6 +73,7 @@ impl Run {
         write(&self.out, &recording)?;
         println!();
         println!("The whole exchange stands in {}.", self.out.join("run.http").display());
+        let ended = ended.map_err(words)?;
         println!("Next: `cargo run -- list` shows the scenarios, `cargo run -- serve` keeps the agents up.");
         Ok(if ended.is_live() { End::Done } else { End::Differs })
     }

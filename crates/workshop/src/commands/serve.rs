@@ -19,7 +19,7 @@ pub struct Serve {
     /// The set whose agents to serve.
     #[arg(long, default_value = "kit")]
     set: String,
-    /// Moves all ports: the first agent listens here, the others on the ports after it.
+    /// Moves all ports: the first agent listens here, the others on the ports after it. 0: each on a free one.
     #[arg(long, value_name = "PORT")]
     first_port: Option<u16>,
     /// Opens a control route, on this machine only, that holds agents back step by step.
@@ -33,8 +33,15 @@ impl Serve {
         let mut listeners = Vec::new();
         for (place, agent) in set.agents.iter_mut().enumerate() {
             let own = agent.origin.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(0);
-            let moved = self.first_port.map(|first| first.saturating_add(u16::try_from(place).unwrap_or_default()));
-            let port: u16 = moved.unwrap_or(own);
+            let port = match self.first_port {
+                None => own,
+                Some(0) => 0,
+                Some(first) => {
+                    u16::try_from(place).ok().and_then(|place| first.checked_add(place)).ok_or_else(|| {
+                        format!("--first-port {first} leaves no port for {}; ports end at {}", agent.name, u16::MAX)
+                    })?
+                }
+            };
             let listener = TcpListener::bind(("127.0.0.1", port)).await;
             let listener = listener.map_err(|cause| match cause.kind() {
                 std::io::ErrorKind::AddrInUse => format!("port {port} is taken; --first-port PORT moves the agents"),

@@ -22,7 +22,7 @@ struct Shelves {
 #[derive(Debug, Default)]
 struct Index {
     order: BTreeSet<Place>,
-    contexts: HashMap<ContextId, Vec<TaskId>>,
+    contexts: BTreeSet<(ContextId, TaskId)>,
     /// How many tasks stand in each state.
     states: HashMap<TaskState, usize>,
 }
@@ -73,8 +73,11 @@ impl Shelves {
             true
         };
         if let Some(context_id) = &query.context_id {
-            let ids = index.contexts.get(context_id).map_or(&[][..], Vec::as_slice);
-            let mut tasks: Vec<_> = ids.iter().filter_map(task).filter(|task| fits(task)).collect();
+            // No id comes before this one.
+            let Ok(lowest) = TaskId::new("\0") else { return page };
+            let of_context = index.contexts.range((context_id.clone(), lowest)..);
+            let ids = of_context.take_while(|(context, _)| context == context_id).map(|(_, id)| id);
+            let mut tasks: Vec<_> = ids.filter_map(task).filter(|task| fits(task)).collect();
             tasks.sort_by_key(|task| std::cmp::Reverse(place(task)));
             let after = tasks.iter().filter(|task| query.after.as_ref().is_none_or(|after| place(task) < *after));
             for found in after {
@@ -120,7 +123,7 @@ impl Store for Memory {
             if let Some(index) = shelves.owners.get_mut(&record.owner) {
                 index.add(task);
                 if let Some(context_id) = &task.context_id {
-                    index.contexts.entry(context_id.clone()).or_default().push(task.id.clone());
+                    index.contexts.insert((context_id.clone(), task.id.clone()));
                 }
             }
             shelves.records.insert(task.id.clone(), record.clone());

@@ -1,0 +1,77 @@
+//! ListTasks: the decision O14.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use testing::{Binding, send, serve};
+
+use super::{busy, id};
+
+#[tokio::test]
+async fn o14_pages_lose_and_repeat_nothing_even_when_stamps_are_equal() {
+    struct Still;
+    impl protocol::Clock for Still {
+        fn now(&self) -> protocol::Timestamp {
+            protocol::Timestamp::from_millis(1_000)
+        }
+    }
+    let served = serve(busy(), |setup| setup.clock = Arc::new(Still)).await;
+    for _ in 0..7 {
+        served.call(Binding::Rpc, "SendMessage", send("go")).await;
+    }
+    for binding in Binding::BOTH {
+        let (mut ids, mut token) = (Vec::new(), String::new());
+        loop {
+            let mut params = json!({"pageSize": 2});
+            if !token.is_empty() {
+                params["pageToken"] = json!(token);
+            }
+            let answer = served.call(binding, "ListTasks", params).await;
+            let page = answer.result();
+            assert_eq!(page["totalSize"], 7);
+            for task in page["tasks"].as_array().unwrap() {
+                assert!(task.get("artifacts").is_none(), "artifacts come only when asked for");
+                ids.push(id(task));
+            }
+            token = page["nextPageToken"].as_str().unwrap().to_owned();
+            if token.is_empty() {
+                break;
+            }
+        }
+        let mut sorted = ids.clone();
+        sorted.sort();
+        sorted.reverse();
+        sorted.dedup();
+        assert_eq!(ids, sorted, "by id, descending, each once");
+        assert_eq!(ids.len(), 7);
+        let whole = served.call(binding, "ListTasks", json!({"includeArtifacts": true})).await;
+        assert_eq!(whole.result()["tasks"][0]["artifacts"].as_array().unwrap().len(), 2);
+        assert_eq!(whole.result()["pageSize"], 50);
+    }
+}
+
+#[tokio::test]
+async fn o14_filters_filter_and_bad_ones_are_named() {
+    let served = serve(busy(), |_| {}).await;
+    let first = served.call(Binding::Rpc, "SendMessage", send("go")).await;
+    let context = first.result()["task"]["contextId"].clone();
+    served.call(Binding::Rpc, "SendMessage", send("go")).await;
+    for binding in Binding::BOTH {
+        let count = async |params| served.call(binding, "ListTasks", params).await.result()["totalSize"].clone();
+        assert_eq!(count(json!({"contextId": context})).await, 1);
+        assert_eq!(count(json!({"status": "TASK_STATE_COMPLETED"})).await, 2);
+        assert_eq!(count(json!({"status": "TASK_STATE_WORKING"})).await, 0);
+        assert_eq!(count(json!({"statusTimestampAfter": "2020-01-01T00:00:00Z"})).await, 2);
+        assert_eq!(count(json!({"statusTimestampAfter": "2999-01-01T00:00:00Z"})).await, 0);
+        for (name, value) in [
+            ("pageSize", json!(0)),
+            ("pageSize", json!(101)),
+            ("status", json!("working")),
+            ("pageToken", json!("junk")),
+            ("statusTimestampAfter", json!("yesterday")),
+        ] {
+            let refused = served.call(binding, "ListTasks", json!({name: value})).await;
+            assert_eq!(refused.fields(), [name], "{value}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What comes to a task that is there: the decisions O4, O8 and O9.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use server::Start;
+use testing::{Binding, scripted, send, serve};
+use tokio::sync::Semaphore;
+
+use super::{busy, frame_state, held, id, immediately, started, state, to};
+
+#[tokio::test]
+async fn o04_a_status_message_enters_the_history_when_the_next_status_or_an_answer_comes() {
+    let served = serve(
+        scripted(|job, say| async move {
+            if job.start == Start::Message {
+                say.working("one").await?;
+                say.ask("two?").await?;
+            } else {
+                say.done("four").await?;
+            }
+            Ok(())
+        }),
+        |_| {},
+    )
+    .await;
+    let texts = |task: &Value| -> Vec<String> {
+        let history = task["history"].as_array().unwrap();
+        history.iter().map(|message| message["parts"][0]["text"].as_str().unwrap().to_owned()).collect()
+    };
+    let answer = served.call(Binding::Rpc, "SendMessage", send("zero")).await;
+    let task = answer.result()["task"].clone();
+    assert_eq!(texts(&task), ["zero", "one"]);
+    let answer = served.call(Binding::Rpc, "SendMessage", json!({"message": to(&id(&task), "three")})).await;
+    assert_eq!(texts(&answer.result()["task"]), ["zero", "one", "two?", "three"]);
+    assert_eq!(answer.result()["task"]["status"]["message"]["parts"][0]["text"], "four");
+}
+
+#[tokio::test]
+async fn o08_a_message_to_an_ended_task_is_refused_after_its_context_was_checked() {
+    let served = serve(busy(), |_| {}).await;
+    let done = served.call(Binding::Rpc, "SendMessage", send("go")).await;
+    let task = done.result()["task"].clone();
+    for binding in Binding::BOTH {
+        let refused = served.call(binding, "SendMessage", json!({"message": to(&id(&task), "more")})).await;
+        assert_eq!(refused.reason(), "UNSUPPORTED_OPERATION");
+        let mut elsewhere = to(&id(&task), "more");
+        elsewhere["contextId"] = json!("elsewhere");
+        let refused = served.call(binding, "SendMessage", json!({"message": elsewhere})).await;
+        assert_eq!(refused.fields(), ["message.contextId"]);
+        let refused = served.call(binding, "SendMessage", json!({"message": to("nowhere", "more")})).await;
+        assert_eq!(refused.reason(), "TASK_NOT_FOUND");
+    }
+    assert_eq!(served.task(&id(&task)).await, task);
+}
+
+#[tokio::test]
+async fn o09_a_message_to_a_running_task_waits_and_starts_the_next_turn() {
+    let gate = Arc::new(Semaphore::new(0));
+    let served = Arc::new(serve(held(gate.clone()), |_| {}).await);
+    let task = started(&served, "ask").await;
+    served.until(&task, "TASK_STATE_WORKING").await;
+    let (waiting, second) = (served.clone(), json!({"message": to(&task, "second")}));
+    let second = tokio::spawn(async move { waiting.call(Binding::Rpc, "SendMessage", second).await });
+    // A second reader of the same turn: its stream does not end at the first turn's question.
+    let stream = served.stream(Binding::Rest, "SendStreamingMessage", json!({"message": to(&task, "third")})).await;
+    assert_eq!(served.task(&task).await["history"].as_array().unwrap().len(), 1, "what waits is not in the history");
+    gate.add_permits(2);
+    let answer = second.await.unwrap();
+    // Its turn ends the task, so the one behind it has nothing to say to.
+    assert_eq!(state(&answer.result()["task"]), "COMPLETED");
+    let states: Vec<_> = stream.rest().await.iter().map(|frame| frame_state(frame).to_owned()).collect();
+    assert_eq!(states.first().unwrap(), "WORKING");
+    assert!(states.contains(&"INPUT_REQUIRED".to_owned()), "{states:?}");
+    assert_eq!(states.last().unwrap(), "COMPLETED");
+    let history = served.task(&task).await["history"].to_string();
+    assert!(history.contains("second") && !history.contains("third"), "{history}");
+}
+
+#[tokio::test]
+async fn o09_what_waits_when_the_task_ends_is_refused_or_enters_the_history() {
+    let gate = Arc::new(Semaphore::new(0));
+    let served = Arc::new(serve(held(gate.clone()), |_| {}).await);
+    let task = started(&served, "done").await;
+    served.until(&task, "TASK_STATE_WORKING").await;
+    let told = served.call(Binding::Rpc, "SendMessage", immediately(to(&task, "told"))).await;
+    assert_eq!(state(&told.result()["task"]), "WORKING");
+    let (waiting, params) = (served.clone(), json!({"message": to(&task, "blocked")}));
+    let blocked = tokio::spawn(async move { waiting.call(Binding::Rpc, "SendMessage", params).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    gate.add_permits(1);
+    assert_eq!(blocked.await.unwrap().reason(), "UNSUPPORTED_OPERATION");
+    let ended = served.until(&task, "TASK_STATE_COMPLETED").await;
+    let history = ended["history"].to_string();
+    assert!(history.contains("told") && !history.contains("blocked"), "{history}");
+}

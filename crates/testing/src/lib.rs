@@ -1,9 +1,10 @@
 //! What the tests that span crates share: an agent from a closure, a served agent, a way to talk to it over both
-//! bindings, a store that is slow or fails, and a receiver of webhooks. A dev-dependency only.
+//! bindings, a store that is slow or fails, a receiver of webhooks, and the [hammer]. A dev-dependency only.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod agent;
+pub mod hammer;
 mod slow;
 mod talk;
 mod webhooks;

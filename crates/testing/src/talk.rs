@@ -117,7 +117,7 @@ fn client() -> reqwest::Client {
 }
 
 /// Verb and path of a method over HTTP+JSON, and what is left for the body.
-fn rest(method: &str, params: &Value) -> (reqwest::Method, String, Option<Value>) {
+pub(crate) fn rest(method: &str, params: &Value) -> (reqwest::Method, String, Option<Value>) {
     use reqwest::Method;
     let id = || params["id"].as_str().unwrap_or_default().to_owned();
     let task = || params["taskId"].as_str().unwrap_or_default().to_owned();

@@ -87,7 +87,18 @@ impl Webhooks {
     }
 }
 
-async fn read(stream: &mut tokio::net::TcpStream) -> Option<Hook> {
+/// One HTTP request as it came.
+pub(crate) struct Request {
+    /// The path.
+    pub path: String,
+    /// The headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Reads one request; nothing at the end of the connection.
+pub(crate) async fn read_request(stream: &mut tokio::net::TcpStream) -> Option<Request> {
     let mut bytes = Vec::new();
     loop {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n");
@@ -101,12 +112,17 @@ async fn read(stream: &mut tokio::net::TcpStream) -> Option<Hook> {
                 .collect();
             let length = headers.iter().find(|(name, _)| name == "content-length")?.1.parse::<usize>().ok()?;
             if bytes.len() >= end + 4 + length {
-                let body = serde_json::from_slice(&bytes[end + 4..end + 4 + length]).ok()?;
-                return Some(Hook { headers, body });
+                let path = text.split(' ').nth(1)?.to_owned();
+                return Some(Request { path, headers, body: bytes[end + 4..end + 4 + length].to_vec() });
             }
         }
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
             return None;
         }
     }
+}
+
+async fn read(stream: &mut tokio::net::TcpStream) -> Option<Hook> {
+    let Request { headers, body, .. } = read_request(stream).await?;
+    Some(Hook { headers, body: serde_json::from_slice(&body).ok()? })
 }

@@ -67,6 +67,8 @@ where
 pub struct Served {
     /// Where it listens: `http://127.0.0.1:PORT`.
     pub url: String,
+    /// What calls it; the connections are kept from call to call.
+    pub(crate) http: reqwest::Client,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<std::io::Result<()>>,
 }
@@ -90,5 +92,5 @@ pub async fn serve(agent: Scripted, change: impl FnOnce(&mut Setup)) -> Served {
     let serving = tokio::spawn(server::run(vec![listener], setup, async {
         let _ = stopped.await;
     }));
-    Served { url, stop: Some(stop), serving }
+    Served { url, http: crate::talk::client(), stop: Some(stop), serving }
 }

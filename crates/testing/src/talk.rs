@@ -111,9 +111,9 @@ pub fn send(text: &str) -> Value {
     json!({"message": message(text)})
 }
 
-fn client() -> reqwest::Client {
+pub(crate) fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().unwrap()
 }
 
 /// Verb and path of a method over HTTP+JSON, and what is left for the body.
@@ -162,12 +162,12 @@ impl Served {
         let (mut request, body) = match binding {
             Binding::Rpc => {
                 let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
-                let request = client().post(format!("{}/a2a/jsonrpc", self.url));
+                let request = self.http.post(format!("{}/a2a/jsonrpc", self.url));
                 (request.header("content-type", usual("content-type", "application/json")), Some(body))
             }
             Binding::Rest => {
                 let (verb, path, body) = rest(method, params);
-                let mut request = client().request(verb, format!("{}/a2a/rest{path}", self.url));
+                let mut request = self.http.request(verb, format!("{}/a2a/rest{path}", self.url));
                 if body.is_some() {
                     request = request.header("content-type", usual("content-type", "application/a2a+json"));
                 }
@@ -200,7 +200,7 @@ impl Served {
 
     /// Posts a body to the JSON-RPC URL as it is.
     pub async fn raw(&self, body: &str) -> Answer {
-        let request = client().post(format!("{}/a2a/jsonrpc", self.url));
+        let request = self.http.post(format!("{}/a2a/jsonrpc", self.url));
         let request = request.header("content-type", "application/json").header("a2a-version", "1.0");
         answer(request.body(body.to_owned())).await
     }
@@ -208,7 +208,7 @@ impl Served {
     /// Makes any request.
     pub async fn http(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let verb = reqwest::Method::from_bytes(verb.as_bytes()).unwrap();
-        let mut request = client().request(verb, format!("{}{path}", self.url));
+        let mut request = self.http.request(verb, format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Wrong;
-use crate::talk::{Binding, rest};
+use crate::talk::{Binding, client, rest};
 
 /// How long anything may take. Whoever waits longer waits for ever.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -50,9 +50,7 @@ pub enum Next {
 impl Target {
     /// The agent at a base URL.
     pub fn new(url: &str) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().unwrap();
-        Self { url: url.trim_end_matches('/').to_owned(), http }
+        Self { url: url.trim_end_matches('/').to_owned(), http: client() }
     }
 
     fn request(&self, binding: Binding, method: &str, params: &Value) -> reqwest::RequestBuilder {
@@ -159,8 +157,13 @@ struct Failed {
 }
 
 impl Open {
-    /// What comes next.
+    /// What comes next. Comments do not count.
     pub async fn next(&mut self) -> Result<Next, Wrong> {
+        let next = tokio::time::timeout(LIMIT, self.read()).await;
+        next.unwrap_or_else(|_| Err(format!("a stream said nothing for {LIMIT:?}").into()))
+    }
+
+    async fn read(&mut self) -> Result<Next, Wrong> {
         loop {
             if let Some(event) = self.reader.next() {
                 let response = match self.binding {
@@ -180,9 +183,7 @@ impl Open {
                 let id = event.id.as_deref().and_then(|id| id.parse().ok());
                 return Ok(Next::Frame(Frame { id, response }));
             }
-            let piece = tokio::time::timeout(LIMIT, self.response.chunk()).await;
-            let piece = piece.map_err(|_| format!("a stream said nothing for {LIMIT:?}"))?;
-            match piece.map_err(|cause| format!("a stream broke: {cause:?}"))? {
+            match self.response.chunk().await.map_err(|cause| format!("a stream broke: {cause:?}"))? {
                 Some(piece) => self.reader.push(&piece).map_err(|cause| cause.to_string())?,
                 None if self.reader.is_cut() => return Err("a stream ended inside a frame".to_owned().into()),
                 None => return Ok(Next::End),

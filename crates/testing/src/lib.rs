@@ -7,9 +7,11 @@ mod agent;
 pub mod hammer;
 mod slow;
 mod talk;
+mod task;
 mod webhooks;
 
 pub use agent::{Scripted, Served, card, scripted, serve};
 pub use slow::Slow;
 pub use talk::{Answer, Binding, Stream, message, send};
+pub use task::{chunk, frame_state, id, immediately, rebuilt, state, texts, to};
 pub use webhooks::{Hook, Webhooks};

@@ -243,8 +243,7 @@ impl Client {
         }
         let watchers = try_join_all(watchers.into_iter().map(read_to_the_end));
         let answers = self.answers(&id);
-        let (followers, told) = tokio::join!(watchers, answers);
-        let (told, followers) = (told?, followers?);
+        let (followers, told) = tokio::try_join!(watchers, answers)?;
         let task = self.the_end(&id).await?;
         for follower in followers {
             follower.agrees_in_words(&task).map_err(|wrong| format!("task {id}: {wrong}"))?;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 use server::{Credential, Setup, Start};
-use testing::{Binding, Served, scripted, send, serve};
+use testing::{Binding, Served, id, scripted, send, serve, state, to};
 use tokio::sync::Semaphore;
 
-use super::{busy, id, state, to};
+use super::busy;
 
 #[tokio::test]
 async fn o17_another_callers_task_is_not_found() {

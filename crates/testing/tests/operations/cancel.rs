@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use testing::{Binding, Slow, scripted, send, serve};
+use testing::{Binding, Slow, chunk, frame_state, id, scripted, send, serve, state};
 use tokio::sync::Notify;
-
-use super::{chunk, frame_state, id, started, state};
 
 #[tokio::test]
 async fn o10_cancel_ends_work_that_heeds_it_ignores_it_or_waits() {
@@ -77,7 +75,7 @@ async fn o10_what_was_being_kept_when_the_work_was_dropped_is_told() {
         },
     )
     .await;
-    let task = started(&served, "go").await;
+    let task = served.started("go").await;
     let watch = served.stream(Binding::Rpc, "SubscribeToTask", json!({"id": task})).await;
     saying.notified().await;
     let _ = served.call(Binding::Rpc, "CancelTask", json!({"id": task})).await;
@@ -102,7 +100,7 @@ async fn o10_cancels_that_race_each_other_and_the_end_agree_on_one_end() {
         .await,
     );
     for _ in 0..40 {
-        let task = started(&served, "go").await;
+        let task = served.started("go").await;
         let cancels: Vec<_> = (0..4)
             .map(|_| {
                 let (served, params) = (served.clone(), json!({"id": task}));

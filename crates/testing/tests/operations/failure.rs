@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::json;
 use server::Start;
 use server::store::Memory;
-use testing::{Binding, Slow, scripted, send, serve};
+use testing::{Binding, Slow, frame_state, id, scripted, send, serve, state, to};
 use tokio::sync::Semaphore;
 
-use super::{frame_state, held, id, started, state, to};
+use super::held;
 
 #[tokio::test]
 async fn o12_whatever_an_agent_does_its_task_ends() {
@@ -64,7 +64,7 @@ async fn o12_a_store_that_fails_is_an_internal_error_and_nothing_is_told_that_wa
     let fails = slow.fails.clone();
     let gate = Arc::new(Semaphore::new(0));
     let served = serve(held(gate.clone()), |setup| setup.store = Arc::new(slow)).await;
-    let task = started(&served, "go").await;
+    let task = served.started("go").await;
     served.until(&task, "TASK_STATE_WORKING").await;
     fails.store(true, Ordering::SeqCst);
     for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 500)] {
@@ -90,7 +90,7 @@ async fn o12_a_task_whose_end_could_not_be_kept_ends_when_the_store_is_back() {
         setup.limits.cancel = Duration::from_millis(50);
     })
     .await;
-    let (ends, canceled) = (started(&served, "ends").await, started(&served, "canceled").await);
+    let (ends, canceled) = (served.started("ends").await, served.started("canceled").await);
     for task in [&ends, &canceled] {
         served.until(task, "TASK_STATE_WORKING").await;
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use testing::{Binding, send, serve};
+use testing::{Binding, id, send, serve};
 
-use super::{busy, id};
+use super::busy;
 
 #[tokio::test]
 async fn o14_pages_lose_and_repeat_nothing_even_when_stamps_are_equal() {

@@ -13,16 +13,8 @@ mod turn;
 
 use std::sync::Arc;
 
-use protocol::{Artifact, ArtifactId, Part};
-use serde_json::{Value, json};
-use server::Chunk;
-use testing::{Binding, Scripted, Served, message, scripted};
+use testing::{Scripted, chunk, scripted};
 use tokio::sync::Semaphore;
-
-fn chunk(id: &str, text: impl Into<String>, append: bool, last_chunk: bool) -> Chunk {
-    let artifact = Artifact::new(ArtifactId::new(id).unwrap(), vec![Part::text(text.into())]);
-    Chunk { artifact, append, last_chunk }
-}
 
 /// Works, makes two artifacts, and is done.
 fn busy() -> Scripted {
@@ -50,32 +42,4 @@ fn held(gate: Arc<Semaphore>) -> Scripted {
             Ok(())
         }
     })
-}
-
-fn state(task: &Value) -> &str {
-    task["status"]["state"].as_str().unwrap().trim_start_matches("TASK_STATE_")
-}
-
-fn id(task: &Value) -> String {
-    task["id"].as_str().unwrap().to_owned()
-}
-
-fn immediately(message: Value) -> Value {
-    json!({"message": message, "configuration": {"returnImmediately": true}})
-}
-
-fn to(task: &str, text: &str) -> Value {
-    let mut message = message(text);
-    message["taskId"] = json!(task);
-    message
-}
-
-async fn started(served: &Served, text: &str) -> String {
-    let answer = served.call(Binding::Rpc, "SendMessage", immediately(message(text))).await;
-    id(&answer.result()["task"])
-}
-
-fn frame_state(frame: &Value) -> &str {
-    let status = frame.get("task").or_else(|| frame.get("statusUpdate"));
-    status.map_or("artifact", |status| status["status"]["state"].as_str().unwrap().trim_start_matches("TASK_STATE_"))
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use server::Dedupe;
-use testing::{Binding, scripted, send, serve};
+use testing::{Binding, id, immediately, scripted, send, serve, state};
 use tokio::sync::Semaphore;
 
-use super::{busy, held, id, immediately, state};
+use super::{busy, held};
 
 #[tokio::test]
 async fn o11_a_resend_of_what_still_runs_joins_it() {

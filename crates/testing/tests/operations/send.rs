@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use server::Setup;
-use testing::{Binding, Slow, message, scripted, send, serve};
+use testing::{Binding, Slow, chunk, id, immediately, message, scripted, send, serve, state, to};
 use tokio::sync::Semaphore;
 
-use super::{busy, chunk, held, id, immediately, state, to};
+use super::{busy, held};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn o01_a_blocking_reply_equals_an_immediate_get_even_when_the_store_is_slow() {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use server::{Setup, Start};
-use testing::{Binding, Slow, scripted, send, serve};
+use testing::{Binding, Slow, chunk, frame_state, id, rebuilt, scripted, send, serve, to};
 use tokio::sync::{Notify, Semaphore};
 
-use super::{busy, chunk, frame_state, held, id, started, to};
+use super::{busy, held};
 
 #[tokio::test]
 async fn o05_a_send_stream_begins_with_the_task_and_ends_with_its_turn() {
@@ -85,7 +85,7 @@ async fn o05_a_reader_that_comes_back_gets_what_it_missed_and_no_snapshot() {
         |_| {},
     )
     .await;
-    let task = started(&served, "go").await;
+    let task = served.started("go").await;
     let mut first = served.stream(Binding::Rpc, "SubscribeToTask", json!({"id": task})).await;
     assert_eq!(frame_state(&first.next().await.unwrap()), "SUBMITTED");
     gate.add_permits(2);
@@ -136,27 +136,15 @@ async fn o05_nothing_is_lost_between_the_snapshot_and_the_first_event() {
         |setup| setup.store = Arc::new(Slow::new()),
     )
     .await;
-    let text = |artifact: &Value| -> String {
-        let parts = artifact["parts"].as_array().into_iter().flatten();
-        parts.map(|part| part["text"].as_str().unwrap()).collect()
-    };
-    let expected: String = (0..40).map(|number| format!("{number} ")).collect();
+    let expected: Vec<String> = (0..40).map(|number| format!("{number} ")).collect();
     for _ in 0..20 {
-        let task = started(&served, "go").await;
+        let task = served.started("go").await;
         let params = json!({"id": task});
         let stream = match served.try_stream(Binding::Rpc, "SubscribeToTask", params, &[]).await {
             Ok(stream) => stream,
             Err(_) => continue,
         };
-        let mut rebuilt = String::new();
-        for frame in stream.rest().await {
-            if let Some(task) = frame.get("task") {
-                rebuilt = text(&task["artifacts"][0]);
-            } else if let Some(update) = frame.get("artifactUpdate") {
-                rebuilt += &text(&update["artifact"]);
-            }
-        }
-        assert_eq!(rebuilt, expected);
+        assert_eq!(rebuilt(&stream.rest().await), [&expected[..]]);
     }
 }
 
@@ -200,7 +188,7 @@ async fn o05_a_reader_that_falls_behind_is_told_and_nobody_else_is_slowed() {
         |_| {},
     )
     .await;
-    let task = started(&served, "go").await;
+    let task = served.started("go").await;
     let mut slow = served.stream(Binding::Rpc, "SubscribeToTask", json!({"id": task})).await;
     slow.next().await.unwrap();
     go.notify_one();

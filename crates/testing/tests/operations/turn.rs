@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use server::Start;
-use testing::{Binding, scripted, send, serve};
+use testing::{Binding, frame_state, id, immediately, scripted, send, serve, state, to};
 use tokio::sync::Semaphore;
 
-use super::{busy, frame_state, held, id, immediately, started, state, to};
+use super::{busy, held};
 
 #[tokio::test]
 async fn o04_a_status_message_enters_the_history_when_the_next_status_or_an_answer_comes() {
@@ -59,7 +59,7 @@ async fn o08_a_message_to_an_ended_task_is_refused_after_its_context_was_checked
 async fn o09_a_message_to_a_running_task_waits_and_starts_the_next_turn() {
     let gate = Arc::new(Semaphore::new(0));
     let served = Arc::new(serve(held(gate.clone()), |_| {}).await);
-    let task = started(&served, "ask").await;
+    let task = served.started("ask").await;
     served.until(&task, "TASK_STATE_WORKING").await;
     // Its stream does not end at the first turn's question, but at its own.
     let second = json!({"message": to(&task, "ask")});
@@ -78,7 +78,7 @@ async fn o09_a_message_to_a_running_task_waits_and_starts_the_next_turn() {
 async fn o09_what_waits_when_the_task_ends_is_refused_or_enters_the_history() {
     let gate = Arc::new(Semaphore::new(0));
     let served = Arc::new(serve(held(gate.clone()), |_| {}).await);
-    let task = started(&served, "done").await;
+    let task = served.started("done").await;
     served.until(&task, "TASK_STATE_WORKING").await;
     let told = served.call(Binding::Rpc, "SendMessage", immediately(to(&task, "told"))).await;
     assert_eq!(state(&told.result()["task"]), "WORKING");

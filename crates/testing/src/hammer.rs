@@ -186,7 +186,7 @@ impl Hammer {
             let (tally, length) = (tally.clone(), self.length);
             tokio::spawn(async move {
                 while since.elapsed() < length && !tally.is_enough() {
-                    if let Err(wrong) = client.visit().await {
+                    if let Err(wrong) = client.visit(number).await {
                         tally.wrong(format!("client {}, {wrong}", client.name));
                     }
                 }

@@ -19,7 +19,7 @@ async fn hammered(change: impl FnOnce(&mut Setup)) {
     let report = Hammer::new(&served.url, Duration::from_secs(2), 7).run().await;
     println!("{report}");
     assert!(report.wrong.is_empty(), "{report}");
-    for kind in ["blocking", "streams that came back", "canceled", "asked", "approved", "webhooks", "walked"] {
+    for kind in ["blocking", "streams dropped", "canceled", "asked", "approved", "walked", "tasks ended"] {
         assert!(report.counts.get(kind).is_some_and(|count| *count > 0), "nothing was {kind}: {report}");
     }
 }

@@ -14,22 +14,41 @@ use super::follow::Follower;
 use super::plan::{Plan, Step};
 use crate::talk::Binding;
 
+/// The kinds of visits, each with how often it is drawn in a hundred.
+const KINDS: [(&str, u8); 11] = [
+    ("blocking", 18),
+    ("streaming", 10),
+    ("streams dropped", 14),
+    ("watched", 8),
+    ("canceled", 16),
+    ("asked", 14),
+    ("approved", 5),
+    ("direct", 4),
+    ("resent", 3),
+    ("walked", 2),
+    ("looked back", 6),
+];
+
 impl Client {
-    /// One visit of a random kind. The error says what was wrong, and on what kind of visit.
-    pub async fn visit(&mut self) -> Result<(), String> {
-        let kind = match self.random.random_range(0..100u8) {
-            0..18 => "blocking",
-            18..28 => "streaming",
-            28..42 => "streams dropped",
-            42..50 => "watched",
-            50..66 => "canceled",
-            66..80 => "asked",
-            80..85 => "approved",
-            85..89 => "direct",
-            89..92 => "resent",
-            92..94 => "walked",
-            _ => "looked back",
-        };
+    /// A kind of visit: at random, but for each client's first.
+    fn kind(&mut self, place: usize) -> &'static str {
+        if self.drawn == 0 {
+            return KINDS[place % KINDS.len()].0;
+        }
+        let mut left = self.random.random_range(0..100);
+        for (kind, weight) in KINDS {
+            if left < weight {
+                return kind;
+            }
+            left -= weight;
+        }
+        "looked back"
+    }
+
+    /// One visit. The error says what was wrong, and on what kind of visit.
+    pub async fn visit(&mut self, place: usize) -> Result<(), String> {
+        let kind = self.kind(place);
+        self.drawn += 1;
         self.tally.count(kind);
         let visited = match kind {
             "blocking" => self.blocking().await,

@@ -11,6 +11,8 @@ use tokio::sync::watch;
 /// One webhook as it came.
 #[derive(Debug, Clone)]
 pub struct Hook {
+    /// The path.
+    pub path: String,
     /// The headers, names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
@@ -43,6 +45,15 @@ pub struct Webhooks {
 impl Webhooks {
     /// A receiver that answers the nth webhook, counted from 0, with a status.
     pub async fn answering(status: impl Fn(usize) -> u16 + Send + Sync + 'static) -> Self {
+        Self::answering_later(move |number| std::future::ready(status(number))).await
+    }
+
+    /// A receiver that answers the nth webhook, counted from 0, with a status that it may take its time for.
+    pub async fn answering_later<F, Later>(status: F) -> Self
+    where
+        F: Fn(usize) -> Later + Send + Sync + 'static,
+        Later: Future<Output = u16> + Send,
+    {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let (tell, count) = watch::channel(0);
@@ -58,9 +69,11 @@ impl Webhooks {
                             kept.push(hook);
                             kept.len()
                         };
-                        let answer = format!("HTTP/1.1 {} X\r\ncontent-length: 0\r\n\r\n", status(number - 1));
-                        let _ = stream.write_all(answer.as_bytes()).await;
                         tell.send_modify(|count| *count += 1);
+                        let status = status(number - 1).await;
+                        let location = if (300..400).contains(&status) { "location: /elsewhere\r\n" } else { "" };
+                        let answer = format!("HTTP/1.1 {status} X\r\n{location}content-length: 0\r\n\r\n");
+                        let _ = stream.write_all(answer.as_bytes()).await;
                     }
                 });
             }
@@ -123,6 +136,6 @@ pub(crate) async fn read_request(stream: &mut tokio::net::TcpStream) -> Option<R
 }
 
 async fn read(stream: &mut tokio::net::TcpStream) -> Option<Hook> {
-    let Request { headers, body, .. } = read_request(stream).await?;
-    Some(Hook { headers, body: serde_json::from_slice(&body).ok()? })
+    let Request { path, headers, body } = read_request(stream).await?;
+    Some(Hook { path, headers, body: serde_json::from_slice(&body).ok()? })
 }

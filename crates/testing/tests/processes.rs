@@ -204,6 +204,56 @@ fn one_call_prints_words_or_json() {
     assert_eq!(String::from_utf8(unknown.stderr).unwrap(), "error -32001: Task not found\n");
 }
 
+#[test]
+fn b88_the_secrets_of_a_webhook_are_in_no_log() {
+    let mut agent = Command::new(programs().join("test-runner"))
+        .args(["--listen", "127.0.0.1:0", "--log", "debug", "--allow-local-webhooks"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(agent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.split_whitespace().last().unwrap().replace("localhost", "127.0.0.1");
+    let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
+    let receiver = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let config = serde_json::json!({
+        "url": format!("http://{}/", receiver.local_addr().unwrap()), "token": "secret-one",
+        "authentication": {"scheme": "Bearer", "credentials": "secret-two"},
+    });
+    let message =
+        serde_json::json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Run the tests on main"}]});
+    let params = serde_json::json!({"message": message, "configuration": {"taskPushNotificationConfig": config}});
+    let body = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let (head, length) =
+        ("POST /a2a/jsonrpc HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nA2A-Version: 1.0", body.len());
+    write!(stream, "{head}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("\"result\""), "{answer}");
+    // The receiver refuses for good, so that there is something to log.
+    let (mut hook, _) = receiver.accept().unwrap();
+    let (mut got, mut piece) = (Vec::new(), [0; 4096]);
+    while !got.ends_with(b"}}") {
+        let read = hook.read(&mut piece).unwrap();
+        assert!(read > 0, "the webhook arrives whole");
+        got.extend_from_slice(&piece[..read]);
+    }
+    let got = String::from_utf8(got).unwrap();
+    assert!(got.contains("secret-one") && got.contains("Bearer secret-two"), "{got}");
+    hook.write_all(b"HTTP/1.1 404 X\r\ncontent-length: 0\r\n\r\n").unwrap();
+    let mut log = BufReader::new(agent.stderr.take().unwrap());
+    let mut lines = String::new();
+    while !lines.contains("given up") {
+        assert!(log.read_line(&mut lines).unwrap() > 0, "{lines}");
+    }
+    Command::new("kill").args(["-TERM", &agent.id().to_string()]).status().unwrap();
+    log.read_to_string(&mut lines).unwrap();
+    agent.wait().unwrap();
+    assert!(!lines.contains("secret"), "{lines}");
+}
+
 /// The body of a `GET` with a Host header of the caller's choice.
 fn get(agent: &Agent, path: &str, host: &str) -> String {
     let address = agent.url.replace("http://localhost", "127.0.0.1");

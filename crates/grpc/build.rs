@@ -12,6 +12,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(true).open_file("a2a.proto")?;
     let descriptors = compiler.file_descriptor_set();
     std::fs::write(out.join("a2a.bin"), descriptors.encode_to_vec())?;
-    prost_build::Config::new().bytes([".lf.a2a.v1.Part.raw"]).compile_fds(descriptors)?;
+    prost_build::Config::new().bytes([".lf.a2a.v1.Part.raw"]).btree_map(["."]).compile_fds(descriptors)?;
     Ok(())
 }

@@ -18,9 +18,63 @@ use crate::read::{self, Text};
 use crate::task::TaskState;
 use crate::time::Timestamp;
 
-/// Collects violations.
+/// What may be wrong with a field. The words are the same on every binding; a binding whose wire has types of its own
+/// says less of this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// It has to be there, and not empty.
+    Required,
+    /// An entry of a list of ids is empty.
+    Empty,
+    /// It stands there more than once.
+    Twice,
+    /// It has to be of another type: these words.
+    NotA(&'static str),
+    /// A number below zero.
+    Negative,
+    /// A number outside of these two.
+    Range(i32, i32),
+    /// A part with more or less than one content.
+    NotOneContent,
+    /// JSON of the caller's that cannot be kept.
+    Json(NotJson),
+}
+
+impl Wrong {
+    /// No moment between the years 1 and 9999.
+    pub const TIME: Self = Self::NotA("an RFC 3339 timestamp");
+    /// No state of a task.
+    pub const STATE: Self = Self::NotA("one of the TASK_STATE_ words");
+    /// A message that does not come from the client.
+    pub const ROLE: Self = Self::NotA("ROLE_USER");
+
+    fn words(self, name: &str) -> String {
+        match self {
+            Self::Required => format!("{name} is required"),
+            Self::Empty => format!("{name} must not be empty"),
+            Self::Twice => format!("{name} stands there twice"),
+            Self::NotA(what) => format!("{name} must be {what}"),
+            Self::Negative => format!("{name} must not be negative"),
+            Self::Range(low, high) => format!("{name} must be from {low} to {high}"),
+            Self::NotOneContent => "exactly one of text, raw, url and data must be there".to_owned(),
+            Self::Json(NotJson::NotAnObject) => format!("{name} must be an object"),
+            Self::Json(why) => why.to_string(),
+        }
+    }
+
+    /// Whether a number is outside of these two.
+    fn outside(number: f64, low: i32, high: i32) -> Option<Self> {
+        match number {
+            _ if low == 0 && number < 0.0 => Some(Self::Negative),
+            _ if number < f64::from(low) || number > f64::from(high) => Some(Self::Range(low, high)),
+            _ => None,
+        }
+    }
+}
+
+/// Collects violations, in the order in which they are found.
 #[derive(Debug, Default)]
-pub(crate) struct Violations(Vec<FieldViolation>);
+pub struct Violations(Vec<FieldViolation>);
 
 impl From<Violations> for Vec<FieldViolation> {
     fn from(violations: Violations) -> Self {
@@ -29,34 +83,40 @@ impl From<Violations> for Vec<FieldViolation> {
 }
 
 impl Violations {
-    fn add(&mut self, field: &str, description: impl Into<String>) {
-        self.0.push(FieldViolation { field: field.to_owned(), description: description.into() });
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One more field is wrong. Its path ends in the name that the words use.
+    pub fn add(&mut self, field: &str, wrong: Wrong) {
+        self.0.push(FieldViolation { field: field.to_owned(), description: wrong.words(last(field)) });
     }
 
     pub(crate) fn there(&mut self, field: &str, there: bool) {
         if !there {
-            self.add(field, required(field));
+            self.add(field, Wrong::Required);
         }
     }
 
-    pub(crate) fn not_negative(&mut self, field: &str, number: Option<i32>) {
-        if number.is_some_and(|number| number < 0) {
-            self.add(field, format!("{} must not be negative", last(field)));
+    /// A number has to stay within these two, if it is there.
+    pub fn within(&mut self, field: &str, number: Option<i32>, low: i32, high: i32) {
+        if let Some(wrong) = number.and_then(|number| Wrong::outside(number.into(), low, high)) {
+            self.add(field, wrong);
         }
     }
 
-    pub(crate) fn within(&mut self, field: &str, number: Option<i32>, low: i32, high: i32) {
-        if number.is_some_and(|number| !(low..=high).contains(&number)) {
-            self.add(field, format!("{} must be from {low} to {high}", last(field)));
-        }
+    /// A number may be anything but negative, if it is there.
+    pub fn not_negative(&mut self, field: &str, number: Option<i32>) {
+        self.within(field, number, 0, i32::MAX);
     }
 
     pub(crate) fn message(&mut self, field: &str, message: &Message) {
         if message.role != Role::User {
-            self.add(&format!("{field}.role"), "role must be ROLE_USER");
+            self.add(&format!("{field}.role"), Wrong::ROLE);
         }
         if message.parts.is_empty() {
-            self.add(&format!("{field}.parts"), required("parts"));
+            self.add(&format!("{field}.parts"), Wrong::Required);
         }
     }
 }
@@ -66,17 +126,13 @@ pub(crate) fn explain(method: Method, params: &str, known: Vec<FieldViolation>) 
     let mut found = Violations::default();
     match serde_json::from_str::<Members<'_>>(params) {
         Ok(members) => found.shape("", shape_of(method), &members),
-        Err(_) => found.add("params", not_an_object("params", params)),
+        Err(_) => found.add("params", not_an_object(params)),
     }
     match (found.0.is_empty(), known.is_empty()) {
         (false, _) => Error::violations(found.0),
         (true, false) => Error::violations(known),
         (true, true) => Error::invalid("params", "params cannot be read"),
     }
-}
-
-fn required(field: &str) -> String {
-    format!("{} is required", last(field))
 }
 
 fn last(field: &str) -> &str {
@@ -246,12 +302,13 @@ impl<'de> Deserialize<'de> for Members<'de> {
 }
 
 /// Why JSON cannot be read as an object, a text or a list: it is of another kind, or an escape in it is half a character.
-fn unless(json: &str, opening: char, otherwise: String) -> String {
-    if json.trim_ascii_start().starts_with(opening) { NotJson::Surrogate.to_string() } else { otherwise }
+fn unless(json: &str, opening: char, otherwise: &'static str) -> Wrong {
+    let is_of_this_kind = json.trim_ascii_start().starts_with(opening);
+    if is_of_this_kind { Wrong::Json(NotJson::Surrogate) } else { Wrong::NotA(otherwise) }
 }
 
-fn not_an_object(name: &str, json: &str) -> String {
-    unless(json, '{', format!("{name} must be an object"))
+fn not_an_object(json: &str) -> Wrong {
+    unless(json, '{', "an object")
 }
 
 impl Violations {
@@ -260,61 +317,47 @@ impl Violations {
             let field = if at.is_empty() { member.name.to_owned() } else { format!("{at}.{}", member.name) };
             let mut found = members.named(member.name);
             match (found.next(), found.next()) {
-                (_, Some(_)) => self.add(&field, format!("{} stands there twice", member.name)),
+                (_, Some(_)) => self.add(&field, Wrong::Twice),
                 (Some(value), None) if value.get() != "null" => self.value(&field, member.kind, member.required, value),
-                _ if member.required => self.add(&field, required(member.name)),
+                _ if member.required => self.add(&field, Wrong::Required),
                 _ => {}
             }
         }
     }
 
     fn value(&mut self, field: &str, kind: Kind, is_required: bool, value: &RawValue) {
-        let name = last(field);
         let json = value.get();
         let wrong = match kind {
             Kind::Text | Kind::Id => match serde_json::from_str::<Text<'_>>(json) {
-                Ok(text) if text.0.is_empty() && is_required => Some(required(name)),
-                Ok(text) if text.0.is_empty() && matches!(kind, Kind::Id) => Some(format!("{name} must not be empty")),
+                Ok(text) if text.0.is_empty() && is_required => Some(Wrong::Required),
+                Ok(text) if text.0.is_empty() && matches!(kind, Kind::Id) => Some(Wrong::Empty),
                 Ok(_) => None,
-                Err(_) => Some(unless(json, '"', format!("{name} must be a string"))),
+                Err(_) => Some(unless(json, '"', "a string")),
             },
-            Kind::Flag => (!matches!(json, "true" | "false")).then(|| format!("{name} must be true or false")),
-            Kind::Struct => match Object::parse(json) {
-                Ok(_) => None,
-                Err(NotJson::NotAnObject) => Some(format!("{name} must be an object")),
-                Err(why) => Some(why.to_string()),
-            },
-            Kind::Anything => Json::parse(json).err().map(|why| why.to_string()),
+            Kind::Flag => (!matches!(json, "true" | "false")).then_some(Wrong::NotA("true or false")),
+            Kind::Struct => Object::parse(json).err().map(Wrong::Json),
+            Kind::Anything => Json::parse(json).err().map(Wrong::Json),
             Kind::Base64 => {
                 let bytes = serde_json::from_str::<Text<'_>>(json).ok().and_then(|text| part::base64(&text.0));
-                bytes.is_none().then(|| format!("{name} must be base64"))
+                bytes.is_none().then_some(Wrong::NotA("base64"))
             }
-            Kind::Time => {
-                let time = serde_json::from_str::<Timestamp>(json);
-                time.is_err().then(|| format!("{name} must be an RFC 3339 timestamp"))
-            }
-            Kind::State => {
-                let state = serde_json::from_str::<TaskState>(json);
-                state.is_err().then(|| format!("{name} must be one of the TASK_STATE_ words"))
-            }
-            Kind::UserRole => {
-                let role = serde_json::from_str::<Role>(json).ok();
-                (role != Some(Role::User)).then(|| format!("{name} must be ROLE_USER"))
-            }
+            Kind::Time => serde_json::from_str::<Timestamp>(json).is_err().then_some(Wrong::TIME),
+            Kind::State => serde_json::from_str::<TaskState>(json).is_err().then_some(Wrong::STATE),
+            Kind::UserRole => match serde_json::from_str::<Role>(json) {
+                Ok(Role::User) => None,
+                Ok(Role::Unspecified) => Some(Wrong::Required),
+                Ok(Role::Agent) | Err(_) => Some(Wrong::ROLE),
+            },
             Kind::Integer { low, high } => {
                 let text = serde_json::from_str::<Text<'_>>(json).map_or(json.into(), |text| text.0);
                 match read::number(&text).filter(|number| number.fract() == 0.0) {
-                    None => Some(format!("{name} must be a whole number")),
-                    Some(number) if low == 0 && number < 0.0 => Some(format!("{name} must not be negative")),
-                    Some(number) if number < f64::from(low) || number > f64::from(high) => {
-                        Some(format!("{name} must be from {low} to {high}"))
-                    }
-                    Some(_) => None,
+                    None => Some(Wrong::NotA("a whole number")),
+                    Some(number) => Wrong::outside(number, low, high),
                 }
             }
             Kind::Message(shape) => match serde_json::from_str::<Members<'_>>(json) {
                 Ok(members) => return self.shape(field, shape, &members),
-                Err(_) => Some(not_an_object(name, json)),
+                Err(_) => Some(not_an_object(json)),
             },
             Kind::Part => match serde_json::from_str::<Members<'_>>(json) {
                 Ok(members) => {
@@ -322,19 +365,19 @@ impl Violations {
                     let there = ["text", "raw", "url", "data"]
                         .into_iter()
                         .filter(|kind| members.named(kind).any(|value| *kind == "data" || value.get() != "null"));
-                    (there.count() != 1).then(|| "exactly one of text, raw, url and data must be there".to_owned())
+                    (there.count() != 1).then_some(Wrong::NotOneContent)
                 }
-                Err(_) => Some(not_an_object(name, json)),
+                Err(_) => Some(not_an_object(json)),
             },
             Kind::List(kind) => match serde_json::from_str::<Vec<&RawValue>>(json) {
-                Ok(items) if items.is_empty() && is_required => Some(required(name)),
+                Ok(items) if items.is_empty() && is_required => Some(Wrong::Required),
                 Ok(items) => {
                     for (at, item) in items.into_iter().enumerate() {
                         self.value(&format!("{field}[{at}]"), *kind, false, item);
                     }
                     None
                 }
-                Err(_) => Some(format!("{name} must be a list")),
+                Err(_) => Some(Wrong::NotA("a list")),
             },
         };
         if let Some(wrong) = wrong {

@@ -53,6 +53,23 @@ pub struct TaskView<'a> {
     artifacts: bool,
 }
 
+impl<'a> TaskView<'a> {
+    /// The whole task.
+    pub fn task(&self) -> &'a Task {
+        self.task
+    }
+
+    /// The messages that the answer shows.
+    pub fn history(&self) -> &'a [Arc<Message>] {
+        self.history
+    }
+
+    /// The artifacts that the answer shows.
+    pub fn artifacts(&self) -> &'a [Arc<Artifact>] {
+        if self.artifacts { &self.task.artifacts } else { &[] }
+    }
+}
+
 impl Serialize for TaskView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut task = serializer.serialize_struct("Task", 6)?;
@@ -64,8 +81,8 @@ impl Serialize for TaskView<'_> {
         if !self.history.is_empty() {
             task.serialize_field("history", self.history)?;
         }
-        if self.artifacts && !self.task.artifacts.is_empty() {
-            task.serialize_field("artifacts", &self.task.artifacts)?;
+        if !self.artifacts().is_empty() {
+            task.serialize_field("artifacts", self.artifacts())?;
         }
         if let Some(metadata) = &self.task.metadata {
             task.serialize_field("metadata", metadata)?;

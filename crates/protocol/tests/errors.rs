@@ -108,7 +108,8 @@ fn w07_every_wrong_field_of_a_message_is_named_with_its_path_and_in_order() {
         ),
         (r#"{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"a"}]}"#, "message.role: role must be ROLE_USER"),
         (r#"{"messageId":"m","role":"","parts":[{"text":"a"}]}"#, "message.role: role must be ROLE_USER"),
-        (r#"{"messageId":"m","role":0,"parts":[{"text":"a"}]}"#, "message.role: role must be ROLE_USER"),
+        (r#"{"messageId":"m","role":0,"parts":[{"text":"a"}]}"#, "message.role: role is required"),
+        (r#"{"messageId":"m","role":"ROLE_UNSPECIFIED","parts":[{"text":"a"}]}"#, "message.role: role is required"),
         (r#"{"messageId":"m","role":1}"#, "message.parts: parts is required"),
         (r#"{"messageId":"m","role":1,"parts":null}"#, "message.parts: parts is required"),
         (

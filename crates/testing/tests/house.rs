@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Each crate with the workspace crates that it may use.
-const ROOMS: [(&str, &[&str]); 13] = [
+const ROOMS: [(&str, &[&str]); 14] = [
     ("protocol", &[]),
     ("signature", &["protocol"]),
+    ("grpc", &["protocol"]),
     ("server", &["protocol", "signature"]),
     ("client", &["protocol", "signature"]),
     ("script", &["protocol", "server"]),

@@ -4,6 +4,8 @@
 pub const JSON: &str = "application/json";
 /// A2A's own JSON: the HTTP+JSON binding and webhooks (specification 11.1).
 pub const A2A_JSON: &str = "application/a2a+json";
+/// A set of public keys (RFC 7517).
+pub const JWK_SET: &str = "application/jwk-set+json";
 /// A stream of server-sent events.
 pub const EVENT_STREAM: &str = "text/event-stream";
 /// The default of a text part.

@@ -1,4 +1,5 @@
-//! The card as it is served: with the interfaces of where the caller reaches the agent, signed, and cached.
+//! The card as it is served: with the interfaces of where the caller reaches the agent, signed, and cached; and the keys
+//! that its signatures are verified with.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use protocol::card::AgentInterface;
 use protocol::{AgentCard, media};
+use serde::Serialize;
 
 use crate::host::whole;
 use crate::setup::Setup;
@@ -21,7 +23,9 @@ const REMEMBERED: usize = 64;
 pub(crate) struct Cards {
     card: AgentCard,
     extended: Option<AgentCard>,
-    signing_key: Option<signature::Key>,
+    signing_keys: Vec<signature::Key>,
+    /// The public halves of the keys; none when there are none.
+    jwks: Option<Written>,
     rpc_path: String,
     rest_path: String,
     since: String,
@@ -34,12 +38,29 @@ struct Written {
     etag: HeaderValue,
 }
 
+impl Written {
+    fn of(value: &impl Serialize) -> Self {
+        let body = Bytes::from(serde_json::to_vec(value).unwrap_or_default());
+        let mut hash = DefaultHasher::new();
+        body.hash(&mut hash);
+        let etag = format!("\"{:016x}\"", hash.finish());
+        let etag = HeaderValue::from_str(&etag).unwrap_or(HeaderValue::from_static("\"card\""));
+        Self { body, etag }
+    }
+}
+
+fn jwks(keys: &[signature::Key]) -> Option<Written> {
+    let published = keys.iter().any(|key| key.public_jwk().is_some());
+    published.then(|| Written::of(&signature::jwks::publish(keys)))
+}
+
 impl Cards {
     pub fn new(setup: &Setup) -> Self {
         Self {
             card: setup.agent.card(),
             extended: setup.agent.extended_card(),
-            signing_key: setup.signing_key.clone(),
+            jwks: jwks(&setup.signing_keys),
+            signing_keys: setup.signing_keys.clone(),
             rpc_path: setup.rpc_path.clone(),
             rest_path: setup.rest_path.clone(),
             since: httpdate::fmt_http_date(SystemTime::now()),
@@ -70,18 +91,16 @@ impl Cards {
             return known.clone();
         }
         let mut card = self.with_interfaces(&self.card, base_url);
-        if let Some(key) = &self.signing_key {
-            match key.sign(&card) {
-                Ok(signature) => card.signatures.push(signature),
+        let jku = format!("{base_url}{}", signature::JWKS_PATH);
+        let mut signatures = Vec::new();
+        for key in &self.signing_keys {
+            match key.signatures(&card, key.public_jwk().map(|_| jku.as_str())) {
+                Ok(made) => signatures.extend(made),
                 Err(cause) => tracing::error!(%cause, "the card could not be signed"),
             }
         }
-        let body = Bytes::from(serde_json::to_vec(&card).unwrap_or_default());
-        let mut hash = DefaultHasher::new();
-        body.hash(&mut hash);
-        let etag = format!("\"{:016x}\"", hash.finish());
-        let etag = HeaderValue::from_str(&etag).unwrap_or(HeaderValue::from_static("\"card\""));
-        let new = Written { body, etag };
+        card.signatures.extend(signatures);
+        let new = Written::of(&card);
         if written.len() < REMEMBERED {
             written.insert(base_url.clone(), new.clone());
         }
@@ -90,7 +109,18 @@ impl Cards {
 
     /// Answers a request for the card, 304 when the caller has it.
     pub fn answer(&self, base_url: &Arc<str>, headers: &HeaderMap) -> Response<Body> {
-        let Written { body, etag } = self.written(base_url);
+        let mut response = self.cached(self.written(base_url), media::JSON, headers);
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("host"));
+        response
+    }
+
+    /// Answers a request for the keys, 304 when the caller has them. `None` when there are none.
+    pub fn answer_keys(&self, headers: &HeaderMap) -> Option<Response<Body>> {
+        Some(self.cached(self.jwks.clone()?, media::JWK_SET, headers))
+    }
+
+    fn cached(&self, written: Written, content_type: &'static str, headers: &HeaderMap) -> Response<Body> {
+        let Written { body, etag } = written;
         let same = match headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()) {
             Some(known) => {
                 known.split(',').map(str::trim).any(|known| known == "*" || known.as_bytes() == etag.as_bytes())
@@ -104,12 +134,11 @@ impl Cards {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response
         } else {
-            whole(StatusCode::OK, media::JSON, body)
+            whole(StatusCode::OK, content_type, body)
         };
         let answered = response.headers_mut();
         answered.insert(header::ETAG, etag);
         answered.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
-        answered.insert(header::VARY, HeaderValue::from_static("host"));
         if let Ok(since) = HeaderValue::from_str(&self.since) {
             answered.insert(header::LAST_MODIFIED, since);
         }

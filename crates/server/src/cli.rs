@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,10 @@ pub struct Flags {
     /// The bearer token that callers must send.
     #[arg(long, env = "A2A_TOKEN", value_name = "T", hide_env_values = true)]
     pub token: Option<String>,
+    /// A private key (ES256, PKCS#8 as PEM or DER) that signs the card. Its public half is served at
+    /// /.well-known/jwks.json. Repeatable.
+    #[arg(long = "signing-key", env = "A2A_SIGNING_KEY", value_name = "FILE", value_delimiter = ',')]
+    pub signing_keys: Vec<PathBuf>,
     /// Which log lines to write, in the language of RUST_LOG.
     #[arg(long, env = "RUST_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
@@ -92,7 +97,7 @@ pub struct Defaults {
     pub token: Option<&'static str>,
     /// Which resent messages join their first attempt.
     pub dedupe: Dedupe,
-    /// Signs the card.
+    /// Signs the card, beside the keys that flags name.
     pub signing_key: Option<signature::Key>,
     /// One line that says what the agent does, written when it starts.
     pub notice: String,
@@ -105,15 +110,47 @@ pub fn run(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> ExitCode
     if flags.healthcheck {
         return healthcheck(flags.listen.unwrap_or(own));
     }
+    let files = flags.signing_keys.iter().filter(|file| !file.as_os_str().is_empty());
+    let keys: Result<Vec<_>, String> = files.map(|file| signing_key(file)).collect();
+    let keys = match keys {
+        Ok(keys) => keys,
+        Err(why) => return cannot(&why),
+    };
     logging(&flags.log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(cause) => return cannot(&format!("the runtime did not start: {cause}")),
     };
-    runtime.block_on(serve(flags, defaults, agent, own))
+    runtime.block_on(async {
+        let notice = defaults.notice.clone();
+        let mut setup = setup(flags, defaults, agent);
+        setup.signing_keys.extend(keys);
+        serve(flags, &notice, setup, own).await
+    })
 }
 
-async fn serve(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>, own: SocketAddr) -> ExitCode {
+/// Reads a key that signs the card. Its name is its thumbprint. The error says what to do.
+fn signing_key(file: &Path) -> Result<signature::Key, String> {
+    let shown = file.display();
+    let bytes = std::fs::read(file).map_err(|cause| format!("--signing-key {shown}: {cause}; {}", make_key(file)))?;
+    let key = signature::Key::es256_pkcs8("", &bytes).map(signature::Key::named_by_thumbprint);
+    key.map_err(|cause| {
+        let has = |label: &str| String::from_utf8_lossy(&bytes).contains(label);
+        let remedy = if has("BEGIN EC PRIVATE KEY") || has("BEGIN ENCRYPTED PRIVATE KEY") {
+            format!("`openssl pkcs8 -topk8 -nocrypt -in {shown} -out pkcs8.pem` writes it as one")
+        } else {
+            make_key(file)
+        };
+        format!("--signing-key {shown}: {cause}; {remedy}")
+    })
+}
+
+fn make_key(file: &Path) -> String {
+    let file = file.display();
+    format!("`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out {file}` makes a new one")
+}
+
+async fn serve(flags: &Flags, notice: &str, setup: Setup, own: SocketAddr) -> ExitCode {
     let listeners = match listen(flags.listen, own).await {
         Ok(listeners) => listeners,
         Err((address, cause)) if cause.kind() == io::ErrorKind::AddrInUse => {
@@ -135,9 +172,9 @@ async fn serve(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>, own: So
             "other machines will read localhost in this agent's card; --host NAME or --public-url URL mends it"
         );
     }
-    tracing::info!("{}", defaults.notice);
-    println!("{} is ready: {}{}", agent.card().name, base.trim_end_matches('/'), media::CARD_PATH);
-    let served = crate::run(listeners, setup(flags, defaults, agent), signals.any()).await;
+    tracing::info!("{notice}");
+    println!("{} is ready: {}{}", setup.agent.card().name, base.trim_end_matches('/'), media::CARD_PATH);
+    let served = crate::run(listeners, setup, signals.any()).await;
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(cause) => cannot(&format!("{cause}")),
@@ -148,7 +185,7 @@ fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     let mut setup = Setup::new(agent);
     let token = flags.token.clone().or(defaults.token.map(str::to_owned));
     setup.credentials = token.into_iter().map(|token| Credential { token, principal: "operator".into() }).collect();
-    setup.signing_key = defaults.signing_key;
+    setup.signing_keys.extend(defaults.signing_key);
     setup.public_url.clone_from(&flags.public_url);
     setup.hosts.clone_from(&flags.host);
     setup.rpc_path.clone_from(&flags.rpc_path);

@@ -78,6 +78,10 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
     let card = |State(host): State<Arc<Host>>, headers: HeaderMap| async move {
         host.cards.answer(&host.door.base_url(&headers), &headers)
     };
+    let keys = |State(host): State<Arc<Host>>, headers: HeaderMap| async move {
+        let nothing = || Envelope::Bare(media::JSON).error(&ErrorKind::MethodNotFound.into());
+        host.cards.answer_keys(&headers).unwrap_or_else(nothing)
+    };
     let approve =
         |State(host): State<Arc<Host>>, Path(id): Path<String>| async move { approvals::approve(host, &id).await };
     let approvals = |State(host): State<Arc<Host>>| approvals::list(host);
@@ -87,6 +91,7 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
         .route(&format!("{}/", setup.rpc_path.trim_end_matches('/')), any(rpc))
         .route(&format!("{}/{{*path}}", setup.rest_path), any(rest))
         .route(media::CARD_PATH, get(card))
+        .route(signature::JWKS_PATH, get(keys))
         .route("/approve/{id}", post(approve))
         .route("/approvals", get(approvals))
         .fallback(nothing)

@@ -27,8 +27,8 @@ pub struct Setup {
     pub gate: Option<Arc<Gate>>,
     /// Who may call. Empty: everybody, as one anonymous principal.
     pub credentials: Vec<Credential>,
-    /// Signs the card. None: it is not signed.
-    pub signing_key: Option<signature::Key>,
+    /// Sign the card, each for itself. None: it is not signed.
+    pub signing_keys: Vec<signature::Key>,
     /// The base of the card's URLs, whatever the request's Host says. No slash at the end.
     pub public_url: Option<String>,
     /// Host names, beside `localhost` and loopback addresses, that a request may name.
@@ -104,7 +104,7 @@ impl Setup {
             dial: Dial::default(),
             gate: None,
             credentials: Vec::new(),
-            signing_key: None,
+            signing_keys: Vec::new(),
             public_url: None,
             hosts: Vec::new(),
             rpc_path: "/a2a/jsonrpc".to_owned(),

@@ -279,3 +279,83 @@ fn w13_with_default_flags_the_cards_are_the_captured_ones_byte_for_byte() {
         assert_eq!(capture::json::pretty(&card).unwrap(), captured.trim_end(), "{name}");
     }
 }
+
+/// A fresh ES256 key: the file's bytes as DER and as PEM.
+fn signing_key() -> (Vec<u8>, String) {
+    use base64::Engine;
+    use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+    let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &ring::rand::SystemRandom::new());
+    let der = made.unwrap().as_ref().to_vec();
+    let text = base64::prelude::BASE64_STANDARD.encode(&der);
+    let (first, second) = text.split_at(64);
+    (der, format!("-----BEGIN PRIVATE KEY-----\n{first}\n{second}\n-----END PRIVATE KEY-----\n"))
+}
+
+#[test]
+fn w14_a_key_from_a_file_signs_beside_the_kits_and_is_in_no_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (der, pem) = signing_key();
+    for (name, bytes) in [("key.der", der.as_slice()), ("key.pem", pem.as_bytes())] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, bytes).unwrap();
+        let mut agent = Command::new(programs().join("deployer"))
+            .args(["--listen", "127.0.0.1:0", "--log", "trace", "--signing-key"])
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(agent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split("localhost:").last().unwrap().split('/').next().unwrap().to_owned();
+        let read = |path: &str| {
+            let mut stream = std::net::TcpStream::connect(format!("127.0.0.1:{address}")).unwrap();
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+        };
+        let card: serde_json::Value = serde_json::from_str(&read("/.well-known/agent-card.json")).unwrap();
+        let mut keys = signature::jwks::read(read("/.well-known/jwks.json").as_bytes()).unwrap();
+        keys.push(signature::Key::hs256("deployer-key-1", b"manual-demo-signing-key-not-for-production"));
+        let checked = signature::check(&card, &keys);
+        let found: Vec<_> = checked.iter().map(|checked| checked.result.unwrap()).collect();
+        use signature::Form::{Served, Specification, WithoutEmpty};
+        assert_eq!(found, [Served, Specification, WithoutEmpty]);
+        let killed = Command::new("kill").args(["-TERM", &agent.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let mut log = String::new();
+        agent.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        agent.wait().unwrap();
+        let secret = pem.lines().nth(1).unwrap();
+        assert!(log.contains("deployer recites") && !log.contains(secret), "{log}");
+    }
+}
+
+#[test]
+fn w14_a_key_file_that_is_none_ends_the_start_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |name: &str, content: Option<&str>| {
+        let file = folder.path().join(name);
+        if let Some(content) = content {
+            std::fs::write(&file, content).unwrap();
+        }
+        let mut agent = Command::new(programs().join("test-runner"));
+        let output = agent.args(["--listen", "127.0.0.1:0", "--signing-key"]).arg(&file).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty(), "it does not say that it is ready");
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(words.starts_with(&format!("--signing-key {}: ", file.display())), "{words}");
+        words
+    };
+    let make = "openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out";
+    let missing = start("missing.pem", None);
+    assert!(missing.contains("No such file") && missing.contains(make), "{missing}");
+    let words = start("text.pem", Some("no key, but secret all the same"));
+    assert!(words.contains("not a PKCS#8 private key on the curve P-256") && words.contains(make), "{words}");
+    assert!(!words.contains("secret all the same"), "{words}");
+    for label in ["EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY"] {
+        let words = start("other.pem", Some(&format!("-----BEGIN {label}-----\nAA==\n-----END {label}-----\n")));
+        assert!(words.contains("openssl pkcs8 -topk8 -nocrypt -in"), "{words}");
+    }
+}

@@ -123,7 +123,7 @@ impl Agents {
                 .map(|token| Credential { token: token.to_owned(), principal: "operator".into() })
                 .into_iter()
                 .collect();
-            setup.signing_key = signing_key;
+            setup.signing_keys.extend(signing_key);
             setup.dedupe = dedupe;
             setup.allow_local_webhooks = true;
             let (stop, stopped) = oneshot::channel();

@@ -1,8 +1,8 @@
 //! The gRPC binding's wire (specification 10): the service `lf.a2a.v1.A2AService` as bytes, and the only conversion
 //! between its messages and the types of [`protocol`].
 //!
-//! The messages are generated from `proto/a2a.proto` and never leave this crate. A server reads a [`Call`] out of a
-//! request with [`call::read`] and writes what came of it with [`answer`]; a client does the opposite. [`status`] is
+//! The messages are generated from `proto/a2a.proto` and never leave this crate. A server reads a [`protocol::Call`] out of
+//! a request with [`call::read`] and writes what came of it with [`answer`]; a client does the opposite. [`status`] is
 //! the error table on this wire, and [`Raw`] the codec that hands tonic the bytes as they are.
 //!
 //! What the other bindings refuse with a field's name is refused here with the same name and the same words. What

@@ -11,12 +11,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use protocol::call::{
-    Call, ListTaskPushNotificationConfigsResponse, ListTasksPage, SendMessageResponse,
+    Call, ListTaskPushNotificationConfigsResponse, ListTasksPage, ListTasksRequest, SendMessageResponse,
     TaskPushNotificationConfigRequest,
 };
 use protocol::error::HttpError;
 use protocol::rpc::{self, Id};
-use protocol::{Error, ErrorKind, StreamResponse, Task, media, sse};
+use protocol::{AgentCard, Error, ErrorKind, StreamResponse, Task, TaskPushNotificationConfig, media, sse};
 use serde::Serialize;
 use tokio::time::Sleep;
 
@@ -25,6 +25,7 @@ use crate::card::Cards;
 use crate::door::Door;
 use crate::engine::{Answered, Caller, Cursor, Engine, Sent};
 use crate::hub::{Heard, Reader};
+use crate::store::Page;
 
 /// One agent as it is served.
 pub(crate) struct Host {
@@ -38,7 +39,29 @@ pub(crate) struct Host {
     pub rest_path: String,
 }
 
-/// How a binding wraps what it answers.
+/// What a call came to. Each binding writes it in its own way.
+pub(crate) enum Answer {
+    /// What became of a message. Never a stream.
+    Sent { sent: Sent, history: Option<u32>, ticket: Ticket },
+    /// A stream, or the one frame that is all of it. A subscription has no ticket.
+    Frames { sent: Sent, history: Option<u32>, ticket: Option<Ticket> },
+    /// A task.
+    Task { task: Arc<Task>, history: Option<u32> },
+    /// A page of tasks; [`shown`] says how the request wants it.
+    Page { page: Page, request: ListTasksRequest },
+    /// A webhook.
+    Config(TaskPushNotificationConfig),
+    /// All webhooks of a task.
+    Configs(ListTaskPushNotificationConfigsResponse),
+    /// A webhook is gone.
+    Deleted,
+    /// The card that authenticated callers see.
+    Card(Box<AgentCard>),
+    /// Only somebody who has shown who it is may have it.
+    Unauthenticated,
+}
+
+/// How a binding over HTTP wraps what it answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Envelope {
     /// JSON-RPC, with the request's id.
@@ -155,21 +178,18 @@ impl Host {
         })
     }
 
-    /// Does what a call asks and writes the answer: the one place where operations meet the engine.
+    /// Does what a call asks and writes the answer as the bindings over HTTP do.
     pub async fn answer(&self, caller: Caller, call: Call, headers: &HeaderMap, envelope: Envelope) -> Response<Body> {
-        match self.carry_out(caller, call, headers, &envelope).await {
-            Ok(response) => response,
+        let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
+        match self.carry_out(caller, call, seen).await {
+            Ok(answer) => self.write(answer, &envelope),
             Err(error) => envelope.error(&error),
         }
     }
 
-    async fn carry_out(
-        &self,
-        caller: Caller,
-        call: Call,
-        headers: &HeaderMap,
-        envelope: &Envelope,
-    ) -> Result<Response<Body>, Error> {
+    /// Does what a call asks: the one place where operations meet the engine. `seen` is the number of the last event
+    /// that a subscriber has seen.
+    pub async fn carry_out(&self, caller: Caller, call: Call, seen: Option<u64>) -> Result<Answer, Error> {
         let engine = &self.engine;
         self.door.check_tenant(call.tenant())?;
         if call.method().streams() && !engine.promises.streaming {
@@ -178,84 +198,90 @@ impl Host {
         Ok(match call {
             Call::SendMessage(request) => {
                 let history = history(&request);
-                let answered = engine.send(caller, request, false).await?;
-                self.sent(answered, false, history, envelope)
+                let Answered { sent, ticket } = engine.send(caller, request, false).await?;
+                Answer::Sent { sent, history, ticket }
             }
             Call::SendStreamingMessage(request) => {
                 let history = history(&request);
-                let answered = engine.send(caller, request, true).await?;
-                self.sent(answered, true, history, envelope)
+                let Answered { sent, ticket } = engine.send(caller, request, true).await?;
+                Answer::Frames { sent, history, ticket: Some(ticket) }
             }
             Call::GetTask(request) => {
                 let task = engine.get(&caller, &request.id).await?;
-                envelope.result(&task.view(history_length(request.history_length), true))
+                Answer::Task { task, history: history_length(request.history_length) }
             }
             Call::ListTasks(request) => {
                 let page = engine.list(&caller, &request).await?;
-                let artifacts = request.include_artifacts.unwrap_or_default();
-                let history = history_length(request.history_length);
-                envelope.result(&ListTasksPage {
-                    tasks: page.tasks.iter().map(|task| task.view(history, artifacts)).collect(),
-                    next_page_token: &Cursor::after(&page),
-                    page_size: request.page_size.and_then(|size| u32::try_from(size).ok()).unwrap_or(50),
-                    total_size: page.total,
-                })
+                Answer::Page { page, request }
             }
-            Call::CancelTask(request) => envelope.result(&*engine.cancel(&caller, &request.id).await?),
+            Call::CancelTask(request) => {
+                Answer::Task { task: engine.cancel(&caller, &request.id).await?, history: None }
+            }
             Call::SubscribeToTask(request) => {
-                let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
                 let reader = engine.subscribe(&caller, &request, seen).await?;
-                self.stream(reader, None, None, envelope)
+                Answer::Frames { sent: Sent::Stream(reader), history: None, ticket: None }
             }
             Call::CreateTaskPushNotificationConfig(config) => {
-                envelope.result(&engine.create_config(&caller, config).await?)
+                Answer::Config(engine.create_config(&caller, config).await?)
             }
             Call::GetTaskPushNotificationConfig(TaskPushNotificationConfigRequest { task_id, id, .. }) => {
-                envelope.result(&engine.get_config(&caller, &task_id, &id).await?)
+                Answer::Config(engine.get_config(&caller, &task_id, &id).await?)
             }
             Call::ListTaskPushNotificationConfigs(request) => {
                 let configs = engine.list_configs(&caller, &request.task_id).await?;
-                envelope.result(&ListTaskPushNotificationConfigsResponse { configs, next_page_token: None })
+                Answer::Configs(ListTaskPushNotificationConfigsResponse { configs, next_page_token: None })
             }
             Call::DeleteTaskPushNotificationConfig(TaskPushNotificationConfigRequest { task_id, id, .. }) => {
                 engine.delete_config(&caller, &task_id, &id).await?;
-                envelope.result(&serde_json::Map::new())
+                Answer::Deleted
             }
             Call::GetExtendedAgentCard(_) => {
                 if !engine.promises.extended_card {
                     return Err(ErrorKind::UnsupportedOperation.into());
                 }
                 if !self.door.is_locked() {
-                    return Ok(self.unauthenticated());
+                    return Ok(Answer::Unauthenticated);
                 }
                 let card = self.cards.extended(&caller.base_url);
-                envelope.result(&card.ok_or(ErrorKind::ExtendedAgentCardNotConfigured)?)
+                Answer::Card(card.ok_or(ErrorKind::ExtendedAgentCardNotConfigured)?.into())
             }
         })
     }
 
-    fn sent(&self, answered: Answered, streaming: bool, history: Option<u32>, envelope: &Envelope) -> Response<Body> {
-        let Answered { sent, ticket } = answered;
-        if streaming {
-            return match sent {
-                Sent::Stream(reader) => self.stream(reader, history, Some(ticket), envelope),
+    fn write(&self, answer: Answer, envelope: &Envelope) -> Response<Body> {
+        match answer {
+            Answer::Sent { sent, history, ticket } => {
+                let response = match sent {
+                    Sent::Message(message) => envelope.result(&SendMessageResponse::Message(message)),
+                    Sent::Task(task) => envelope.result(&First { task: &task, history }),
+                    Sent::Stream(_) => envelope.error(&ErrorKind::Internal.into()),
+                };
+                marking(response, ticket)
+            }
+            Answer::Frames { sent, history, ticket } => match sent {
+                Sent::Stream(reader) => self.stream(reader, history, ticket, envelope),
                 Sent::Message(message) => self.one_frame(&StreamResponse::Message(message), ticket, envelope),
                 Sent::Task(task) => self.one_frame(&First { task: &task, history }, ticket, envelope),
-            };
+            },
+            Answer::Task { task, history } => envelope.result(&task.view(history, true)),
+            Answer::Page { page, request } => envelope.result(&shown(&page, &request, &Cursor::after(&page))),
+            Answer::Config(config) => envelope.result(&config),
+            Answer::Configs(configs) => envelope.result(&configs),
+            Answer::Deleted => envelope.result(&serde_json::Map::new()),
+            Answer::Card(card) => envelope.result(&*card),
+            Answer::Unauthenticated => self.unauthenticated(),
         }
-        let response = match sent {
-            Sent::Message(message) => envelope.result(&SendMessageResponse::Message(message)),
-            Sent::Task(task) => envelope.result(&First { task: &task, history }),
-            Sent::Stream(_) => envelope.error(&ErrorKind::Internal.into()),
-        };
-        marking(response, ticket)
     }
 
-    fn one_frame(&self, result: &impl Serialize, ticket: Ticket, envelope: &Envelope) -> Response<Body> {
+    fn one_frame(&self, result: &impl Serialize, ticket: Option<Ticket>, envelope: &Envelope) -> Response<Body> {
         let mut buffer = Vec::with_capacity(512);
         let json = serde_json::to_vec(result).unwrap_or_default();
         envelope.frame(&mut buffer, None, &json, false);
-        marking(event_stream(Body::from(buffer)), ticket)
+        let response = event_stream(Body::from(buffer));
+        match ticket {
+            Some(ticket) => marking(response, ticket),
+            None => response,
+        }
     }
 
     fn stream(
@@ -268,6 +294,18 @@ impl Host {
         let events =
             Events { reader, history, envelope: envelope.clone(), period: self.keep_alive, quiet: None, ticket };
         event_stream(Body::new(events))
+    }
+}
+
+/// A page as its request wants it; `next` is the token of the page after it.
+pub(crate) fn shown<'a>(page: &'a Page, request: &ListTasksRequest, next: &'a str) -> ListTasksPage<'a> {
+    let artifacts = request.include_artifacts.unwrap_or_default();
+    let history = history_length(request.history_length);
+    ListTasksPage {
+        tasks: page.tasks.iter().map(|task| task.view(history, artifacts)).collect(),
+        next_page_token: next,
+        page_size: request.page_size.and_then(|size| u32::try_from(size).ok()).unwrap_or(50),
+        total_size: page.total,
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Cards {
     jwks: Option<Written>,
     rpc_path: String,
     rest_path: String,
+    /// The port of the gRPC binding, where it is served.
+    grpc: Option<u16>,
     since: String,
     written: Mutex<HashMap<Arc<str>, Written>>,
 }
@@ -63,20 +65,33 @@ impl Cards {
             signing_keys: setup.signing_keys.clone(),
             rpc_path: setup.rpc_path.clone(),
             rest_path: setup.rest_path.clone(),
+            #[cfg(feature = "grpc")]
+            grpc: setup.grpc.as_ref().and_then(|listener| Some(listener.local_addr().ok()?.port())),
+            #[cfg(not(feature = "grpc"))]
+            grpc: None,
             since: httpdate::fmt_http_date(SystemTime::now()),
             written: Mutex::default(),
         }
     }
 
     fn with_interfaces(&self, card: &AgentCard, base_url: &str) -> AgentCard {
-        let interface = |path: &str, binding: &str| AgentInterface {
-            url: format!("{base_url}{path}"),
+        let interface = |url: String, binding: &str| AgentInterface {
+            url,
             protocol_binding: binding.to_owned(),
             tenant: None,
             protocol_version: media::VERSION.to_owned(),
         };
         let mut card = card.clone();
-        card.supported_interfaces = vec![interface(&self.rpc_path, "JSONRPC"), interface(&self.rest_path, "HTTP+JSON")];
+        card.supported_interfaces = vec![
+            interface(format!("{base_url}{}", self.rpc_path), "JSONRPC"),
+            interface(format!("{base_url}{}", self.rest_path), "HTTP+JSON"),
+        ];
+        // gRPC is dialled by host and port: the host is that of the other two.
+        if let Some(port) = self.grpc {
+            let base = base_url.parse::<http::Uri>().unwrap_or_default();
+            let host = base.host().unwrap_or("localhost");
+            card.supported_interfaces.push(interface(format!("{host}:{port}"), "GRPC"));
+        }
         card
     }
 

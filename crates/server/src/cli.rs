@@ -20,6 +20,10 @@ pub struct Flags {
     /// Where to listen, such as 127.0.0.1:41241. Without it: the agent's own port on 127.0.0.1 and ::1.
     #[arg(long, env = "A2A_LISTEN", value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
+    /// Where to serve gRPC, such as 127.0.0.1:42241. The card then names it too.
+    #[cfg(feature = "grpc")]
+    #[arg(long, env = "A2A_GRPC", value_name = "ADDR")]
+    pub grpc: Option<SocketAddr>,
     /// A host name, beside localhost, under which clients reach this agent. Repeatable.
     #[arg(long, env = "A2A_HOST", value_name = "NAME", value_delimiter = ',')]
     pub host: Vec<String>,
@@ -125,6 +129,13 @@ pub fn run(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> ExitCode
         let notice = defaults.notice.clone();
         let mut setup = setup(flags, defaults, agent);
         setup.signing_keys.extend(keys);
+        #[cfg(feature = "grpc")]
+        if let Some(address) = flags.grpc {
+            match TcpListener::bind(address).await {
+                Ok(listener) => setup.grpc = Some(listener),
+                Err(cause) => return cannot(&format!("cannot serve gRPC on {address}: {cause}")),
+            }
+        }
         serve(flags, &notice, setup, own).await
     })
 }

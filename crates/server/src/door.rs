@@ -19,6 +19,9 @@ pub(crate) struct Door {
     hosts: Vec<String>,
     /// `http://localhost:PORT` with the bound port.
     fallback: Arc<str>,
+    /// The bound port of the bindings over HTTP.
+    #[cfg(feature = "grpc")]
+    pub port: u16,
     /// The extensions of the card: the URI and whether it is required.
     extensions: Vec<(String, bool)>,
     /// The tenants of the card's interfaces.
@@ -38,6 +41,8 @@ impl Door {
             public_url: setup.public_url.as_deref().map(|url| url.trim_end_matches('/').into()),
             hosts: setup.hosts.clone(),
             fallback: format!("http://localhost:{port}").into(),
+            #[cfg(feature = "grpc")]
+            port,
             extensions: extensions.map(|extension| (extension.uri.clone(), extension.required)).collect(),
             tenants: card.supported_interfaces.iter().filter_map(|interface| interface.tenant.clone()).collect(),
         }

@@ -25,12 +25,20 @@ pub struct Event {
     pub state: Option<TaskState>,
     response: StreamResponse,
     json: OnceLock<Bytes>,
+    #[cfg(feature = "grpc")]
+    message: OnceLock<Bytes>,
 }
 
 impl Event {
     /// The event as compact JSON, written once.
     pub fn json(&self) -> &Bytes {
         self.json.get_or_init(|| serde_json::to_vec(&self.response).unwrap_or_default().into())
+    }
+
+    /// The event as a message of gRPC, written once.
+    #[cfg(feature = "grpc")]
+    pub fn message(&self) -> &Bytes {
+        self.message.get_or_init(|| ::grpc::answer::event(&self.response))
     }
 }
 
@@ -66,7 +74,15 @@ impl Log {
         };
         let mut inner = self.inner();
         inner.last += 1;
-        let event = Arc::new(Event { number: inner.last, turn, state, response, json: OnceLock::new() });
+        let event = Arc::new(Event {
+            number: inner.last,
+            turn,
+            state,
+            response,
+            json: OnceLock::new(),
+            #[cfg(feature = "grpc")]
+            message: OnceLock::new(),
+        });
         inner.events.push_back(event.clone());
         if inner.waiting_to_start == 0 {
             while inner.events.len() > HELD {

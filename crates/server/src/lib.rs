@@ -3,7 +3,7 @@
 //! Entry point: [`run()`] with listeners, a [`Setup`] and the future that ends it. An agent implements [`Agent`]: it gets
 //! a [`Job`] and speaks through a [`Say`], and knows nothing of HTTP or stores.
 //!
-//! The way of a request: `jsonrpc` or `rest` (which path) -> `door` (credential, version, extensions) ->
+//! The way of a request: `jsonrpc`, `rest` or, behind the feature `grpc`, `grpc` (which path) -> `door` (credential, version, extensions) ->
 //! [`protocol::Call`] (decoded once) -> `engine` (decides) -> `slot` (the one owner of the task) -> [`store`] (keeps),
 //! then [`hub`] (tells). The way of an event: the agent says it -> `Task::apply` -> kept -> told to streams and webhooks.
 //!
@@ -17,6 +17,8 @@ pub mod cli;
 mod door;
 mod engine;
 pub mod gate;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod host;
 pub mod hub;
 mod jsonrpc;

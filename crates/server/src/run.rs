@@ -25,16 +25,17 @@ use crate::setup::Setup;
 use crate::{approvals, jsonrpc, rest};
 
 /// How long a client may take to send the head of a request.
-const HEAD_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const HEAD_LIMIT: Duration = Duration::from_secs(30);
 /// How long connections may take to close after the work has stopped.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// Serves until `shutdown` is done. Then nothing new is taken, work is told to stop and given its grace, streams end,
+/// Serves until `shutdown` is done, gRPC too where the setup has a listener for it. Then nothing new is taken, work is told to stop and given its grace, streams end,
 /// and the call returns within the grace and a second more. The error is that of a listener that cannot say where it
 /// listens.
 pub async fn run(
     listeners: Vec<TcpListener>,
-    setup: Setup,
+    #[cfg_attr(not(feature = "grpc"), allow(unused_mut, reason = "the listener of gRPC is taken out of it"))]
+    mut setup: Setup,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let port = listeners.first().map(TcpListener::local_addr).transpose()?.map_or(0, |address| address.port());
@@ -43,7 +44,13 @@ pub async fn run(
     let closing = CancellationToken::new();
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        accepting.spawn(accept(listener, app.clone(), closing.clone()));
+        let app = app.clone();
+        accepting
+            .spawn(accept(listener, closing.clone(), move |stream, closing| connection(stream, app.clone(), closing)));
+    }
+    #[cfg(feature = "grpc")]
+    if let Some(listener) = setup.grpc.take() {
+        accepting.spawn(crate::grpc::listen(listener, host.clone(), closing.clone()));
     }
     shutdown.await;
     closing.cancel();
@@ -99,7 +106,11 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
 }
 
 /// Takes connections until told to stop, then lets them finish.
-async fn accept(listener: TcpListener, app: Router, closing: CancellationToken) {
+pub(crate) async fn accept<F, Served>(listener: TcpListener, closing: CancellationToken, serve: F)
+where
+    F: Fn(TcpStream, CancellationToken) -> Served,
+    Served: Future<Output = ()> + Send + 'static,
+{
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -107,7 +118,7 @@ async fn accept(listener: TcpListener, app: Router, closing: CancellationToken) 
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, app.clone(), closing.clone()));
+                    connections.spawn(serve(stream, closing.clone()));
                 }
                 Err(cause) => {
                     // Out of file descriptors, most likely; the next one may go.

@@ -37,6 +37,9 @@ pub struct Setup {
     pub rpc_path: String,
     /// The path of the HTTP+JSON binding.
     pub rest_path: String,
+    /// Where gRPC is served, beside the bindings over HTTP. The card then names its port.
+    #[cfg(feature = "grpc")]
+    pub grpc: Option<tokio::net::TcpListener>,
     /// Which resent messages join their first attempt.
     pub dedupe: Dedupe,
     /// Webhooks may lead to this machine and to private networks.
@@ -109,6 +112,8 @@ impl Setup {
             hosts: Vec::new(),
             rpc_path: "/a2a/jsonrpc".to_owned(),
             rest_path: "/a2a/rest".to_owned(),
+            #[cfg(feature = "grpc")]
+            grpc: None,
             dedupe: Dedupe::default(),
             allow_local_webhooks: false,
             limits: Limits::default(),

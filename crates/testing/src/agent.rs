@@ -69,6 +69,8 @@ pub struct Served {
     pub url: String,
     /// What calls it; the connections are kept from call to call.
     pub(crate) http: reqwest::Client,
+    /// Where it serves gRPC.
+    pub grpc: tonic::transport::Channel,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<std::io::Result<()>>,
 }
@@ -81,16 +83,20 @@ impl Served {
     }
 }
 
-/// Serves an agent on a free port. `change` may change the setup first; webhooks may be local.
+/// Serves an agent on free ports, over all bindings. `change` may change the setup first; webhooks may be local.
 pub async fn serve(agent: Scripted, change: impl FnOnce(&mut Setup)) -> Served {
     let mut setup = Setup::new(Arc::new(agent));
     setup.allow_local_webhooks = true;
     change(&mut setup);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    let grpc = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let channel = format!("http://{}", grpc.local_addr().unwrap());
+    setup.grpc = Some(grpc);
     let (stop, stopped) = oneshot::channel();
     let serving = tokio::spawn(server::run(vec![listener], setup, async {
         let _ = stopped.await;
     }));
-    Served { url, http: crate::talk::client(), stop: Some(stop), serving }
+    let grpc = tonic::transport::Endpoint::from_shared(channel).unwrap().connect_lazy();
+    Served { url, http: crate::talk::client(), grpc, stop: Some(stop), serving }
 }

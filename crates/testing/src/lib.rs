@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod agent;
+mod foreign;
 pub mod hammer;
 mod slow;
 mod talk;

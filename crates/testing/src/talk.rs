@@ -1,4 +1,4 @@
-//! Talks to a served agent over either binding, as raw as a foreign client would.
+//! Talks to a served agent over any binding, as raw as a foreign client would.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use protocol::sse;
 use serde_json::{Value, json};
 
 use crate::agent::Served;
+use crate::foreign;
 
 /// A way of calling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,21 +15,25 @@ pub enum Binding {
     Rpc,
     /// HTTP+JSON.
     Rest,
+    /// gRPC. Its messages are made of JSON and shown as JSON, so that one test fits all.
+    Grpc,
 }
 
 impl Binding {
-    /// Both.
+    /// Both that speak JSON.
     pub const BOTH: [Self; 2] = [Self::Rpc, Self::Rest];
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::Rpc, Self::Rest, Self::Grpc];
 }
 
 /// A whole answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The HTTP status.
+    /// The HTTP status; on gRPC always 200.
     pub status: u16,
-    /// The headers.
+    /// The headers; on gRPC the metadata.
     pub headers: reqwest::header::HeaderMap,
-    /// The body, read as JSON; null when it is none.
+    /// The body, read as JSON; null when it is none. An error of gRPC looks as on HTTP+JSON, with its own code.
     pub body: Value,
 }
 
@@ -67,26 +72,36 @@ impl Answer {
 
 /// A stream that is open.
 pub struct Stream {
-    response: reqwest::Response,
-    reader: sse::Reader,
-    /// The `id:` of the last frame.
+    frames: Frames,
+    /// The `id:` of the last frame. gRPC has none.
     pub last_id: Option<u64>,
+}
+
+enum Frames {
+    Events { response: reqwest::Response, reader: sse::Reader },
+    Messages(foreign::Messages),
 }
 
 impl Stream {
     /// The next frame's result (or `{"error": …}`), or nothing at the end. Panics after ten quiet seconds.
     pub async fn next(&mut self) -> Option<Value> {
-        loop {
-            if let Some(event) = self.reader.next() {
-                self.last_id = event.id.and_then(|id| id.parse().ok());
-                let frame: Value = serde_json::from_str(&event.data).unwrap();
-                return Some(frame.get("result").cloned().unwrap_or(frame));
+        const QUIET: Duration = Duration::from_secs(10);
+        match &mut self.frames {
+            Frames::Messages(messages) => {
+                tokio::time::timeout(QUIET, messages.next()).await.expect("the stream says something")
             }
-            let piece = tokio::time::timeout(Duration::from_secs(10), self.response.chunk()).await;
-            match piece.expect("the stream says something").unwrap() {
-                Some(piece) => self.reader.push(&piece).unwrap(),
-                None => return None,
-            }
+            Frames::Events { response, reader } => loop {
+                if let Some(event) = reader.next() {
+                    self.last_id = event.id.and_then(|id| id.parse().ok());
+                    let frame: Value = serde_json::from_str(&event.data).unwrap();
+                    return Some(frame.get("result").cloned().unwrap_or(frame));
+                }
+                let piece = tokio::time::timeout(QUIET, response.chunk()).await;
+                match piece.expect("the stream says something").unwrap() {
+                    Some(piece) => reader.push(&piece).unwrap(),
+                    None => return None,
+                }
+            },
         }
     }
 
@@ -173,6 +188,7 @@ impl Served {
                 }
                 (request, body)
             }
+            Binding::Grpc => panic!("gRPC has no such request"),
         };
         let version = usual("a2a-version", "1.0");
         if !version.is_empty() {
@@ -190,7 +206,10 @@ impl Served {
 
     /// Makes a call and reads the whole answer.
     pub async fn call_with(&self, binding: Binding, method: &str, params: Value, headers: &[(&str, &str)]) -> Answer {
-        answer(self.request(binding, method, &params, headers)).await
+        match binding {
+            Binding::Grpc => foreign::call(self, method, &params, headers).await,
+            _ => answer(self.request(binding, method, &params, headers)).await,
+        }
     }
 
     /// Makes a call and reads the whole answer.
@@ -223,10 +242,15 @@ impl Served {
         params: Value,
         headers: &[(&str, &str)],
     ) -> Result<Stream, Answer> {
+        if binding == Binding::Grpc {
+            let messages = foreign::stream(self, method, &params, headers).await?;
+            return Ok(Stream { frames: Frames::Messages(messages), last_id: None });
+        }
         let response = self.request(binding, method, &params, headers).send().await.unwrap();
         let is_stream = response.headers()["content-type"] == "text/event-stream";
         if is_stream {
-            return Ok(Stream { response, reader: sse::Reader::default(), last_id: None });
+            let frames = Frames::Events { response, reader: sse::Reader::default() };
+            return Ok(Stream { frames, last_id: None });
         }
         Err(read(response).await)
     }

@@ -11,7 +11,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("protocol", &[]),
     ("signature", &["protocol"]),
     ("grpc", &["protocol"]),
-    ("server", &["protocol", "signature"]),
+    ("server", &["protocol", "signature", "grpc"]),
     ("client", &["protocol", "signature"]),
     ("script", &["protocol", "server"]),
     ("capture", &[]),
@@ -19,7 +19,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("code-reviewer", &["protocol", "server", "script"]),
     ("test-runner", &["protocol", "server", "script"]),
     ("deployer", &["protocol", "signature", "server", "script"]),
-    ("testing", &["protocol", "signature", "server", "client", "script", "capture", "planner", "workshop"]),
+    ("testing", &["protocol", "signature", "grpc", "server", "client", "script", "capture", "planner", "workshop"]),
     (
         "workshop",
         &[

@@ -68,6 +68,7 @@ impl Target {
                     None => request,
                 }
             }
+            Binding::Grpc => panic!("the hammer speaks JSON"),
         };
         request.header("a2a-version", "1.0")
     }
@@ -145,7 +146,7 @@ fn read<T: DeserializeOwned>(binding: Binding, is_success: bool, body: &[u8]) ->
             rpc::Answer::Error(error) => Ok(Err(error)),
         },
         Binding::Rest if is_success => serde_json::from_slice(body).map(Ok).map_err(|cause| strange(&cause)),
-        Binding::Rest => {
+        Binding::Rest | Binding::Grpc => {
             serde_json::from_slice(body).map(|Failed { error }| Err(error)).map_err(|cause| strange(&cause))
         }
     }
@@ -172,7 +173,7 @@ impl Open {
                         Ok(rpc::Answer::Error(error)) => return Ok(Next::Refused(error)),
                         Err(cause) => return Err(format!("{cause} in a frame: {}", event.data).into()),
                     },
-                    Binding::Rest => match serde_json::from_str(&event.data) {
+                    Binding::Rest | Binding::Grpc => match serde_json::from_str(&event.data) {
                         Ok(response) => response,
                         Err(cause) => match serde_json::from_str(&event.data) {
                             Ok(Failed { error }) => return Ok(Next::Refused(error)),

@@ -1,0 +1,209 @@
+//! The gRPC binding (specification 10): one service in front of the same operations. Health and reflection stand
+//! beside it.
+//!
+//! tonic frames the messages and knows compression, trailers and statuses; a message is read into a call after its
+//! caller has passed the door, as on the other bindings.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ::grpc::{Raw, answer, status};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::routing::any;
+use bytes::Bytes;
+use futures_util::Stream;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use protocol::{Error, ErrorKind, Method};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status, Streaming};
+use tonic_health::ServingStatus;
+use tonic_reflection::server::Builder;
+use tower::service_fn;
+
+use crate::attempt::Ticket;
+use crate::engine::{Caller, Cursor, Sent};
+use crate::host::{Answer, Host, shown};
+use crate::hub::{Heard, Reader};
+use crate::jsonrpc::echo;
+use crate::run::{HEAD_LIMIT, accept};
+
+/// Serves on a listener until told to stop, then lets what is underway finish.
+pub(crate) async fn listen(listener: TcpListener, host: Arc<Host>, closing: CancellationToken) {
+    let (health, service) = tonic_health::server::health_reporter();
+    health.set_service_status(::grpc::SERVICE, ServingStatus::Serving).await;
+    let period = host.keep_alive;
+    let routes = |State(host): State<Arc<Host>>, Path(name): Path<String>, request: Request<Body>| async move {
+        serve(host, &name, request).await
+    };
+    let mut app = Router::new()
+        .route(&format!("/{}/{{name}}", ::grpc::SERVICE), any(routes))
+        .route_service("/grpc.health.v1.Health/{name}", service)
+        .fallback(|| async { refusal(&ErrorKind::MethodNotFound.into()) });
+    // Old tools ask for reflection under its first name.
+    let described = || Builder::configure().register_encoded_file_descriptor_set(::grpc::DESCRIPTORS);
+    match (described().build_v1(), described().build_v1alpha()) {
+        (Ok(v1), Ok(v1alpha)) => {
+            app = app
+                .route_service("/grpc.reflection.v1.ServerReflection/{name}", v1)
+                .route_service("/grpc.reflection.v1alpha.ServerReflection/{name}", v1alpha);
+        }
+        (Err(cause), _) | (_, Err(cause)) => tracing::error!(%cause, "there is no reflection"),
+    }
+    let app = app.layer(axum::middleware::map_request(only_grpc)).with_state(host);
+    let accepting =
+        accept(listener, closing.clone(), |stream, closing| connection(stream, app.clone(), period, closing));
+    let leaving = async {
+        closing.cancelled().await;
+        for service in ["", ::grpc::SERVICE] {
+            health.set_service_status(service, ServingStatus::NotServing).await;
+        }
+    };
+    tokio::join!(accepting, leaving);
+}
+
+/// A client that is quiet is asked whether it is still there as often as a stream of the other bindings would carry a
+/// comment.
+async fn connection(stream: TcpStream, app: Router, period: Duration, closing: CancellationToken) {
+    let _ = stream.set_nodelay(true);
+    // Whoever says nothing at all has gone before the first message.
+    tokio::select! {
+        () = closing.cancelled() => return,
+        first = tokio::time::timeout(HEAD_LIMIT, stream.readable()) => if !matches!(first, Ok(Ok(()))) { return },
+    }
+    let served = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(period)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    tokio::pin!(served);
+    let done = tokio::select! {
+        done = served.as_mut() => done,
+        () = closing.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(cause) = done {
+        tracing::debug!(%cause, "a connection ended early");
+    }
+}
+
+/// Turns away whoever speaks something else.
+async fn only_grpc(request: Request<Body>) -> Result<Request<Body>, StatusCode> {
+    let stated = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    match stated.strip_prefix(b"application/grpc") {
+        Some([] | [b'+' | b';', ..]) => Ok(request),
+        _ => Err(StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    }
+}
+
+fn refusal(error: &Error) -> Response<Body> {
+    status::of(error).into_http()
+}
+
+fn unauthenticated() -> Status {
+    Status::unauthenticated("Send authorization: Bearer <token>")
+}
+
+/// Answers one call.
+async fn serve(host: Arc<Host>, name: &str, mut request: Request<Body>) -> Response<Body> {
+    // Approval links and cards lead to the other bindings, under the name that this caller used.
+    let authority = request.uri().authority().map(|authority| format!("{}:{}", authority.host(), host.door.port));
+    if let Some(authority) = authority.and_then(|authority| HeaderValue::from_str(&authority).ok()) {
+        request.headers_mut().insert(header::HOST, authority);
+    }
+    let headers = request.headers();
+    let Ok(caller) = host.door.admit(headers) else { return unauthenticated().into_http() };
+    if let Err(error) = host.door.check_version(headers, None) {
+        return refusal(&error);
+    }
+    let Some(method) = Method::from_name(name) else { return refusal(&ErrorKind::MethodNotFound.into()) };
+    let extensions = match host.door.check_extensions(headers) {
+        Ok(extensions) => extensions,
+        Err(error) => return refusal(&error),
+    };
+    let limit = host.body_limit;
+    let called = service_fn(move |request: tonic::Request<Streaming<Bytes>>| {
+        let (host, caller) = (host.clone(), caller.clone());
+        async move { call(&host, caller, method, request.into_inner()).await.map(tonic::Response::new) }
+    });
+    let mut framed = tonic::server::Grpc::new(Raw).max_decoding_message_size(limit);
+    let mut response = framed.streaming(called, request).await.map(Body::new);
+    echo(&mut response, extensions);
+    response
+}
+
+/// An operation has one request, and every answer is a stream here: most are a stream of one.
+async fn call(host: &Host, caller: Caller, method: Method, mut requests: Streaming<Bytes>) -> Result<Frames, Status> {
+    let refused = |error: Error| status::of(&error);
+    let request = requests.message().await.map_err(|cause| match cause.code() {
+        Code::OutOfRange => Status::resource_exhausted(format!("The message is larger than {} bytes", host.body_limit)),
+        _ => refused(ErrorKind::Parse.into()),
+    })?;
+    let call = ::grpc::call::read(method, request.unwrap_or_default()).map_err(refused)?;
+    Ok(match host.carry_out(caller, call, None).await.map_err(refused)? {
+        Answer::Sent { sent, history, ticket } => match sent {
+            Sent::Message(message) => Frames::one(answer::sent_message(&message), Some(ticket)),
+            Sent::Task(task) => Frames::one(answer::sent_task(&task.view(history, true)), Some(ticket)),
+            Sent::Stream(_) => return Err(refused(ErrorKind::Internal.into())),
+        },
+        Answer::Frames { sent, history, ticket } => match sent {
+            Sent::Message(message) => Frames::one(answer::event(&protocol::StreamResponse::Message(message)), ticket),
+            Sent::Task(task) => Frames::one(answer::first(&task.view(history, true)), ticket),
+            Sent::Stream(reader) => Frames { one: None, reader: Some(reader), history, ticket },
+        },
+        Answer::Task { task, history } => Frames::one(answer::task(&task.view(history, true)), None),
+        Answer::Page { page, request } => {
+            Frames::one(answer::tasks(&shown(&page, &request, &Cursor::after(&page))), None)
+        }
+        Answer::Config(config) => Frames::one(answer::config(&config), None),
+        Answer::Configs(configs) => Frames::one(answer::configs(&configs), None),
+        Answer::Deleted => Frames::one(answer::deleted(), None),
+        Answer::Card(card) => Frames::one(answer::card(&card), None),
+        Answer::Unauthenticated => return Err(unauthenticated()),
+    })
+}
+
+/// The messages of an answer.
+struct Frames {
+    one: Option<Bytes>,
+    reader: Option<Reader>,
+    history: Option<u32>,
+    /// Told when the answer is taken to be written.
+    ticket: Option<Ticket>,
+}
+
+impl Frames {
+    fn one(message: Bytes, ticket: Option<Ticket>) -> Self {
+        Self { one: Some(message), reader: None, history: None, ticket }
+    }
+}
+
+impl Stream for Frames {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(mut ticket) = self.ticket.take() {
+            ticket.answered();
+        }
+        if let Some(message) = self.one.take() {
+            return Poll::Ready(Some(Ok(message)));
+        }
+        let history = self.history;
+        let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
+        reader.poll_next(context).map(|heard| {
+            heard.map(|heard| match heard {
+                Heard::Task(task) => Ok(answer::first(&task.view(history, true))),
+                Heard::Event(event) => Ok(event.message().clone()),
+                Heard::FellBehind => Err(status::of(&ErrorKind::Internal.into())),
+            })
+        })
+    }
+}

@@ -5,7 +5,7 @@ use grpc::Raw;
 use http::HeaderMap;
 use prost_reflect::prost::Message;
 use prost_reflect::prost::bytes::Bytes;
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, MethodDescriptor};
 use serde_json::{Value, json};
 use tonic::codec::Streaming;
 use tonic::metadata::MetadataMap;
@@ -64,7 +64,9 @@ fn shown_status(status: &Status) -> Value {
 }
 
 fn request(method: &MethodDescriptor, params: &Value, headers: &[(&str, &str)]) -> Request<Bytes> {
-    let message = DynamicMessage::deserialize(method.input(), params);
+    // What protobuf does not know is left out, as a client of another version would.
+    let generous = DeserializeOptions::new().deny_unknown_fields(false);
+    let message = DynamicMessage::deserialize_with_options(method.input(), params, &generous);
     let message = message.unwrap_or_else(|cause| panic!("protobuf cannot say {params}: {cause}"));
     let mut metadata = HeaderMap::new();
     let version = ("a2a-version", "1.0");

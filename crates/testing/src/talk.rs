@@ -49,6 +49,12 @@ impl Answer {
         self.body.get("error")
     }
 
+    /// Whether the caller has to show who it is.
+    pub fn is_unauthenticated(&self) -> bool {
+        let unauthenticated = 16;
+        self.status == 401 || self.error().is_some_and(|error| error["code"] == unauthenticated)
+    }
+
     /// The `reason` of the error's ErrorInfo.
     pub fn reason(&self) -> &str {
         let error = self.error().unwrap();

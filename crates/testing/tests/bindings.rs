@@ -94,7 +94,7 @@ async fn w03_content_types_are_read_loosely_and_mirrored() {
     assert_eq!((error.status, error.content_type()), (404, "application/a2a+json"));
     let image =
         json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"url": "x", "mediaType": "image/png"}]}});
-    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 400)] {
+    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 400), (Binding::Grpc, 200)] {
         let refused = served.call(binding, "SendMessage", image.clone()).await;
         assert_eq!((refused.status, refused.reason()), (status, "CONTENT_TYPE_NOT_SUPPORTED"));
     }
@@ -210,7 +210,7 @@ async fn w07_every_wrong_field_is_named_alike_on_both_bindings() {
 async fn w08_versions_are_major_and_minor_from_the_header_or_else_the_query() {
     let served = served().await;
     let get = json!({"id": "x"});
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         for spoken in ["1.0", "1.0.1"] {
             let headers = [("a2a-version", spoken)];
             assert_eq!(served.call_with(binding, "GetTask", get.clone(), &headers).await.reason(), "TASK_NOT_FOUND");
@@ -236,7 +236,7 @@ async fn w09_a_required_extension_must_be_named_and_active_ones_are_echoed() {
     let extension = |uri: &str, required| AgentExtension { uri: uri.into(), description: None, required, params: None };
     agent.card.capabilities.extensions = vec![extension("urn:must", true), extension("urn:may", false)];
     let served = serve(agent, |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let refused = served.call(binding, "SendMessage", send("x")).await;
         assert_eq!(refused.reason(), "EXTENSION_SUPPORT_REQUIRED");
         for (named, echoed) in [("urn:must", "urn:must"), ("urn:other, urn:may,urn:must", "urn:must, urn:may")] {
@@ -251,7 +251,7 @@ async fn w10_a_tenant_where_the_card_has_none_is_named() {
     let served = served().await;
     let mut params = send("x");
     params["tenant"] = json!("acme");
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let refused = served.call(binding, "SendMessage", params.clone()).await;
         assert_eq!(refused.fields(), ["tenant"]);
     }

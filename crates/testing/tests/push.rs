@@ -40,7 +40,7 @@ const ALL: [&str; 6] = ["WORKING", "artifact", "artifact", "artifact", "artifact
 
 #[tokio::test]
 async fn o15_each_event_is_posted_in_order_with_its_credentials_and_never_the_first_task() {
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let (hooks, served) = (Webhooks::new().await, serve(working(), |_| {}).await);
         let authentication = json!({"scheme": "Bearer", "credentials": "secret"});
         let config = json!({"url": hooks.url, "token": "mine", "authentication": authentication});
@@ -62,7 +62,7 @@ async fn o15_each_event_is_posted_in_order_with_its_credentials_and_never_the_fi
 #[tokio::test]
 async fn o15_configs_can_be_made_read_listed_and_taken_away() {
     let (hooks, served) = (Webhooks::new().await, serve(working(), |_| {}).await);
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let asked = json!({"message": message("ask")});
         let asked = served.call(binding, "SendMessage", asked).await.result()["task"].clone();
         let task = asked["id"].as_str().unwrap();
@@ -140,7 +140,7 @@ async fn o15_an_agent_without_push_refuses_before_anything_is_stored() {
     let mut agent = working();
     agent.card.capabilities.push_notifications = Some(false);
     let served = serve(agent, |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let configuration = json!({"taskPushNotificationConfig": {"url": "http://localhost:1/"}});
         let params = json!({"message": message("go"), "configuration": configuration});
         let refused = served.call(binding, "SendMessage", params).await;

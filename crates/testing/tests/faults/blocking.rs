@@ -28,7 +28,7 @@ async fn each_gets_its_own_task() {
     let sends = (0..64).map(|number| {
         let served = served.clone();
         tokio::spawn(async move {
-            for (round, binding) in Binding::BOTH.into_iter().cycle().take(6).enumerate() {
+            for (round, binding) in Binding::ALL.into_iter().cycle().take(6).enumerate() {
                 let text = format!("{number} {round} {}", if round % 3 == 0 { "later" } else { "now" });
                 let answer = served.call(binding, "SendMessage", send(&text)).await;
                 let task = &answer.result()["task"];
@@ -56,7 +56,7 @@ async fn b02_of_many_blocking_sends_at_once_each_gets_its_own_task_on_one_thread
 async fn b05_a_stream_begins_with_the_task_as_it_is_and_invents_no_state() {
     let always = |setup: &mut Setup| setup.dedupe = Dedupe::Always;
     let served = serve(obedient(), always).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let frames = served.stream(binding, "SendStreamingMessage", send("ask")).await.rest().await;
         assert_eq!(frames.iter().map(frame_state).collect::<Vec<_>>(), ["SUBMITTED", "INPUT_REQUIRED"]);
         // The same message again, on a stream, when its task has ended.
@@ -80,7 +80,7 @@ async fn b07_only_return_immediately_returns_immediately() {
         }
     });
     let served = Arc::new(serve(agent, |_| {}).await);
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         for configuration in [json!({}), json!({"blocking": false}), json!({"returnImmediately": false})] {
             let params = json!({"message": message("go"), "configuration": configuration});
             let own = served.clone();
@@ -104,7 +104,7 @@ async fn b07_only_return_immediately_returns_immediately() {
 #[tokio::test]
 async fn b10_after_any_number_of_panics_the_next_task_works() {
     let served = serve(obedient(), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         for text in ["panic", "work panic"].into_iter().cycle().take(20) {
             let frames = served.stream(binding, "SendStreamingMessage", send(text)).await.rest().await;
             assert_eq!(frame_state(frames.last().unwrap()), "FAILED");
@@ -118,7 +118,7 @@ async fn b10_after_any_number_of_panics_the_next_task_works() {
 async fn b11_a_limit_that_passed_is_no_error_and_only_a_missing_task_is_not_found() {
     let limit = |setup: &mut Setup| setup.limits.blocking = Some(Duration::from_millis(20));
     let served = serve(obedient(), limit).await;
-    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 404)] {
+    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 404), (Binding::Grpc, 200)] {
         let answer = served.call(binding, "SendMessage", send("work wait")).await;
         let task: &Value = &answer.result()["task"];
         assert_eq!((answer.status, state(task)), (200, "WORKING"));

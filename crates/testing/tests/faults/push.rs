@@ -15,7 +15,7 @@ fn send_with(text: &str, config: Value) -> Value {
 #[tokio::test]
 async fn b82_half_filled_credentials_make_no_half_filled_header() {
     let served = serve(obedient(), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         for (authentication, expected) in [
             (json!({"scheme": "Bearer", "credentials": "c"}), Some("Bearer c")),
             (json!({"scheme": "Basic", "credentials": "dTpw"}), Some("Basic dTpw")),
@@ -39,7 +39,7 @@ async fn b82_half_filled_credentials_make_no_half_filled_header() {
 
 #[tokio::test]
 async fn b83_the_order_stays_when_the_first_answer_is_late_and_other_tasks_do_not_wait() {
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let gate = Arc::new(Semaphore::new(0));
         let hold = gate.clone();
         let late = Webhooks::answering_later(move |number| {
@@ -70,7 +70,7 @@ async fn b83_the_order_stays_when_the_first_answer_is_late_and_other_tasks_do_no
 
 #[tokio::test]
 async fn b85_a_config_that_comes_with_a_message_is_listed_and_told_from_the_first_event() {
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let (hooks, served) = (Webhooks::new().await, serve(obedient(), |_| {}).await);
         let mut params = send_with("work ask", json!({"url": hooks.url}));
         // An older name of the same member is no member.
@@ -88,7 +88,7 @@ async fn b85_a_config_that_comes_with_a_message_is_listed_and_told_from_the_firs
 
 #[tokio::test]
 async fn b86_a_redirect_is_not_followed_and_is_final() {
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let (moved, served) = (Webhooks::answering(|_| 307).await, serve(obedient(), |_| {}).await);
         let task = served.call(binding, "SendMessage", send_with("work ask", json!({"url": moved.url}))).await;
         let task = id(&task.result()["task"]);

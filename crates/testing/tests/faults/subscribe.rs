@@ -25,7 +25,7 @@ fn in_steps(gate: &Arc<Semaphore>, pieces: usize) -> Scripted {
 async fn b13_a_reader_that_was_cut_off_rebuilds_the_whole_artifact() {
     let gate = Arc::new(Semaphore::new(0));
     let served = serve(in_steps(&gate, 20), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let mut stream = served.stream(binding, "SendStreamingMessage", testing::send("go")).await;
         let task = testing::id(&stream.next().await.unwrap()["task"]);
         gate.add_permits(5);
@@ -64,7 +64,7 @@ async fn b19_two_subscriptions_show_the_same_events_and_no_status_twice() {
         }
     });
     let served = serve(agent, |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let task = served.started("go").await;
         gate.add_permits(1);
         served.until(&task, "TASK_STATE_WORKING").await;

@@ -10,7 +10,7 @@ use super::obedient;
 #[tokio::test]
 async fn b46_a_task_is_one_through_three_turns_and_a_context_lists_exactly_its_tasks() {
     let served = serve(obedient(), |_| {}).await;
-    for (binding, round) in Binding::BOTH.into_iter().cycle().zip(0..10) {
+    for (binding, round) in Binding::ALL.into_iter().cycle().zip(0..10) {
         let context = format!("context-{round}");
         let mut params = send("work ask");
         params["message"]["contextId"] = json!(context);
@@ -35,7 +35,7 @@ async fn b46_a_task_is_one_through_three_turns_and_a_context_lists_exactly_its_t
 #[tokio::test]
 async fn b47_an_absent_an_empty_and_a_null_id_are_all_none() {
     let served = serve(obedient(), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         for name in ["taskId", "contextId"] {
             for value in [None, Some(json!("")), Some(Value::Null)] {
                 let mut params = send("work done");
@@ -55,7 +55,7 @@ async fn b47_an_absent_an_empty_and_a_null_id_are_all_none() {
 #[tokio::test]
 async fn b49_a_wrong_context_is_refused_before_anything_is_changed() {
     let served = serve(obedient(), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let parked = served.call(binding, "SendMessage", send("work ask")).await.result()["task"].clone();
         let mut wrong = to(&id(&parked), "done");
         wrong["contextId"] = json!("other");
@@ -70,7 +70,7 @@ async fn b49_a_wrong_context_is_refused_before_anything_is_changed() {
 #[tokio::test]
 async fn b52_each_kind_of_ended_task_refuses_messages_with_the_same_words() {
     let served = serve(obedient(), |_| {}).await;
-    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 400)] {
+    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 400), (Binding::Grpc, 200)] {
         for (text, expected) in [
             ("done", "COMPLETED"),
             ("fail", "FAILED"),
@@ -94,7 +94,7 @@ async fn b52_each_kind_of_ended_task_refuses_messages_with_the_same_words() {
 #[tokio::test]
 async fn b55_each_message_of_three_turns_stands_in_the_task_once_and_in_order() {
     let served = serve(obedient(), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let mut sent = vec![message("work ask")];
         let task = id(&served.call(binding, "SendMessage", json!({"message": sent[0]})).await.result()["task"]);
         for text in ["work ask", "work done"] {
@@ -116,7 +116,7 @@ async fn b55_each_message_of_three_turns_stands_in_the_task_once_and_in_order() 
 #[tokio::test]
 async fn b56_a_negative_history_length_is_refused_wherever_it_stands_and_trimming_takes_nothing_away() {
     let served = serve(obedient(), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let whole = served.call(binding, "SendMessage", send("work work done")).await.result()["task"].clone();
         let task = id(&whole);
         let mut negative = send("done");
@@ -140,7 +140,7 @@ async fn b56_a_negative_history_length_is_refused_wherever_it_stands_and_trimmin
 
 #[tokio::test]
 async fn b58_ten_pieces_are_the_same_from_frames_from_webhooks_and_from_the_task() {
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let (hooks, served) = (Webhooks::new().await, serve(obedient(), |_| {}).await);
         let text = format!("{}done", "piece ".repeat(10));
         let configuration = json!({"taskPushNotificationConfig": {"url": hooks.url}});
@@ -171,7 +171,7 @@ async fn b59_a_replaced_artifact_is_replaced_whole_and_a_piece_after_the_last_is
         |_| {},
     )
     .await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let frames = served.stream(binding, "SendStreamingMessage", send("go")).await.rest().await;
         let task = served.task(&id(&frames[0]["task"])).await;
         let made: Vec<_> = task["artifacts"].as_array().unwrap().iter().map(texts).collect();

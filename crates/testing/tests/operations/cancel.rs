@@ -34,7 +34,7 @@ async fn o10_cancel_ends_work_that_heeds_it_ignores_it_or_waits() {
         |setup| setup.limits.cancel = Duration::from_millis(50),
     )
     .await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         for text in ["heeds", "ignores", "goes on", "parked", "approval"] {
             let mut stream = served.stream(Binding::Rpc, "SendStreamingMessage", send(text)).await;
             let task = id(&stream.next().await.unwrap()["task"]);

@@ -45,7 +45,7 @@ async fn o12_whatever_an_agent_does_its_task_ends() {
     .await;
     let texts = ["panics at once", "panics", "panics later", "fails", "says nothing", "stops half way", "never ends"];
     for text in texts {
-        for binding in Binding::BOTH {
+        for binding in Binding::ALL {
             let answer = served.call(binding, "SendMessage", send(text)).await;
             let task = &answer.result()["task"];
             assert_eq!(state(task), "FAILED", "{text}");
@@ -67,7 +67,7 @@ async fn o12_a_store_that_fails_is_an_internal_error_and_nothing_is_told_that_wa
     let task = served.started("go").await;
     served.until(&task, "TASK_STATE_WORKING").await;
     fails.store(true, Ordering::SeqCst);
-    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 500)] {
+    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 500), (Binding::Grpc, 200)] {
         let refused = served.call(binding, "SendMessage", send("go")).await;
         assert_eq!(refused.status, status);
         assert_eq!(refused.error().unwrap()["message"], "Internal error");

@@ -19,7 +19,7 @@ async fn o14_pages_lose_and_repeat_nothing_even_when_stamps_are_equal() {
     for _ in 0..7 {
         served.call(Binding::Rpc, "SendMessage", send("go")).await;
     }
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let (mut ids, mut token) = (Vec::new(), String::new());
         loop {
             let mut params = json!({"pageSize": 2});
@@ -56,7 +56,7 @@ async fn o14_filters_filter_and_bad_ones_are_named() {
     let first = served.call(Binding::Rpc, "SendMessage", send("go")).await;
     let context = first.result()["task"]["contextId"].clone();
     served.call(Binding::Rpc, "SendMessage", send("go")).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let count = async |params| served.call(binding, "ListTasks", params).await.result()["totalSize"].clone();
         assert_eq!(count(json!({"contextId": context})).await, 1);
         assert_eq!(count(json!({"status": "TASK_STATE_COMPLETED"})).await, 2);
@@ -66,10 +66,15 @@ async fn o14_filters_filter_and_bad_ones_are_named() {
         for (name, value) in [
             ("pageSize", json!(0)),
             ("pageSize", json!(101)),
+            ("status", json!(77)),
             ("status", json!("working")),
             ("pageToken", json!("junk")),
             ("statusTimestampAfter", json!("yesterday")),
         ] {
+            let only_in_json = value == "working" || value == "yesterday";
+            if only_in_json && binding == Binding::Grpc {
+                continue;
+            }
             let refused = served.call(binding, "ListTasks", json!({name: value})).await;
             assert_eq!(refused.fields(), [name], "{value}");
         }

@@ -78,10 +78,10 @@ async fn o11_a_resend_after_a_broken_connection_gets_the_task_even_when_it_has_e
 
 #[tokio::test]
 async fn o11_always_joins_every_resend_and_off_none() {
-    for (dedupe, tasks) in [(Dedupe::Always, 1), (Dedupe::Unanswered, 2), (Dedupe::Off, 2)] {
+    for (dedupe, tasks) in [(Dedupe::Always, 1), (Dedupe::Unanswered, 3), (Dedupe::Off, 3)] {
         let served = serve(busy(), |setup| setup.dedupe = dedupe).await;
         let params = send("deploy");
-        for binding in Binding::BOTH {
+        for binding in Binding::ALL {
             let answer = served.call(binding, "SendMessage", params.clone()).await;
             assert_eq!(state(&answer.result()["task"]), "COMPLETED");
         }

@@ -22,7 +22,7 @@ async fn o01_a_blocking_reply_equals_an_immediate_get_even_when_the_store_is_slo
         let sends = (0..16).map(|_| {
             let served = served.clone();
             tokio::spawn(async move {
-                for binding in Binding::BOTH {
+                for binding in Binding::ALL {
                     for _ in 0..6 {
                         let answer = served.call(binding, "SendMessage", send("go")).await;
                         let task = &answer.result()["task"];
@@ -53,7 +53,7 @@ async fn o01_a_blocking_send_returns_at_both_interrupted_states() {
             |_| {},
         )
         .await;
-        for binding in Binding::BOTH {
+        for binding in Binding::ALL {
             let answer = served.call(binding, "SendMessage", send(text)).await;
             assert_eq!(state(&answer.result()["task"]), expected);
         }
@@ -65,7 +65,7 @@ async fn o01_with_a_limit_the_task_comes_as_it_is_and_the_work_goes_on() {
     let gate = Arc::new(Semaphore::new(0));
     let limit = |setup: &mut Setup| setup.limits.blocking = Some(Duration::from_millis(50));
     let served = serve(held(gate.clone()), limit).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let answer = served.call(binding, "SendMessage", send("go")).await;
         let task = answer.result()["task"].clone();
         assert_eq!(state(&task), "WORKING");
@@ -98,7 +98,7 @@ async fn o01_a_client_that_goes_away_never_stops_the_work() {
 async fn o02_return_immediately_answers_with_the_task_as_it_was_made_or_is() {
     let gate = Arc::new(Semaphore::new(0));
     let served = serve(held(gate.clone()), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let answer = served.call(binding, "SendMessage", immediately(message("ask"))).await;
         let task = answer.result()["task"].clone();
         assert_eq!(state(&task), "SUBMITTED");
@@ -115,7 +115,7 @@ async fn o02_return_immediately_answers_with_the_task_as_it_was_made_or_is() {
 async fn o03_history_length_trims_every_answer_that_holds_a_task() {
     let served = serve(busy(), |_| {}).await;
     let long = |task: &Value| task.get("history").map(|history| history.as_array().unwrap().len());
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let mut params = send("go");
         params["configuration"] = json!({"historyLength": 0});
         let answer = served.call(binding, "SendMessage", params.clone()).await;
@@ -149,7 +149,7 @@ async fn o07_a_direct_message_leaves_no_task_behind() {
         |_| {},
     )
     .await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         for configuration in [json!({}), json!({"returnImmediately": true})] {
             let params = json!({"message": message("hi"), "configuration": configuration});
             let answer = served.call(binding, "SendMessage", params).await;

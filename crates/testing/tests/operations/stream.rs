@@ -13,7 +13,7 @@ use super::{busy, held};
 #[tokio::test]
 async fn o05_a_send_stream_begins_with_the_task_and_ends_with_its_turn() {
     let served = serve(busy(), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let frames = served.stream(binding, "SendStreamingMessage", send("go")).await.rest().await;
         let states: Vec<_> = frames.iter().map(frame_state).collect();
         assert_eq!(states, ["SUBMITTED", "WORKING", "artifact", "artifact", "COMPLETED"]);
@@ -29,7 +29,7 @@ async fn o05_a_send_stream_begins_with_the_task_and_ends_with_its_turn() {
 async fn o05_input_required_ends_a_send_stream_but_not_a_subscription() {
     let gate = Arc::new(Semaphore::new(1));
     let served = serve(held(gate.clone()), |_| {}).await;
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let frames = served.stream(binding, "SendStreamingMessage", send("ask")).await.rest().await;
         assert_eq!(frames.iter().map(frame_state).collect::<Vec<_>>(), ["SUBMITTED", "WORKING", "INPUT_REQUIRED"]);
         let task = id(&frames[0]["task"]);
@@ -204,7 +204,7 @@ async fn o06_an_error_before_the_first_frame_is_a_plain_answer() {
     let served = serve(busy(), |_| {}).await;
     let done = served.call(Binding::Rpc, "SendMessage", send("go")).await;
     let task = id(&done.result()["task"]);
-    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 400)] {
+    for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 400), (Binding::Grpc, 200)] {
         let params = json!({"id": task});
         let refused = served.try_stream(binding, "SubscribeToTask", params, &[]).await.err().unwrap();
         assert_eq!((refused.status, refused.reason()), (status, "UNSUPPORTED_OPERATION"));

@@ -42,7 +42,7 @@ async fn o08_a_message_to_an_ended_task_is_refused_after_its_context_was_checked
     let served = serve(busy(), |_| {}).await;
     let done = served.call(Binding::Rpc, "SendMessage", send("go")).await;
     let task = done.result()["task"].clone();
-    for binding in Binding::BOTH {
+    for binding in Binding::ALL {
         let refused = served.call(binding, "SendMessage", json!({"message": to(&id(&task), "more")})).await;
         assert_eq!(refused.reason(), "UNSUPPORTED_OPERATION");
         let mut elsewhere = to(&id(&task), "more");

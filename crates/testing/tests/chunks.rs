@@ -43,6 +43,7 @@ async fn subscribe_slowly(served: &Served, binding: Binding, task: &str) -> TcpS
     let (path, kind, body) = match binding {
         Binding::Rpc => ("/a2a/jsonrpc".to_owned(), "application/json", rpc),
         Binding::Rest => (format!("/a2a/rest/tasks/{task}:subscribe"), "application/a2a+json", String::new()),
+        Binding::Grpc => panic!("HTTP/1.0 cannot carry it"),
     };
     // Of HTTP/1.0, so that the body comes as it is.
     let head = format!("POST {path} HTTP/1.0\r\nHost: {address}\r\nA2A-Version: 1.0\r\nContent-Type: {kind}");

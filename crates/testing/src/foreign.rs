@@ -40,6 +40,7 @@ fn descriptor(method: &str) -> MethodDescriptor {
 fn shown(descriptor: MessageDescriptor, bytes: &[u8]) -> Value {
     let message = DynamicMessage::decode(descriptor.clone(), bytes).unwrap();
     let mut shown = serde_json::to_value(&message).unwrap();
+    three_decimals(&mut shown);
     // These have to be there in JSON, and cannot be there in protobuf when they are empty.
     if descriptor.name() == "ListTasksResponse" {
         for (name, empty) in
@@ -49,6 +50,24 @@ fn shown(descriptor: MessageDescriptor, bytes: &[u8]) -> Value {
         }
     }
     shown
+}
+
+/// ProtoJSON leaves the decimals of a moment out when all are zero.
+fn three_decimals(shown: &mut Value) {
+    match shown {
+        Value::Array(items) => items.iter_mut().for_each(three_decimals),
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::String(text) if name == "timestamp" && text.len() == "2026-10-06T09:00:00Z".len() => {
+                        *text = text.replace('Z', ".000Z");
+                    }
+                    value => three_decimals(value),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A status as HTTP+JSON would show it, with its own code.

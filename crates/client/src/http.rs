@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use protocol::{AgentCard, Dial, TaskId, media};
+use protocol::{Dial, TaskId, media};
 use reqwest::{Client, Method, Url, header};
 
 use crate::error::ClientError;
@@ -60,10 +60,14 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The value of a header, whose name is given in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// The content type; empty when there is none.
     pub fn content_type(&self) -> &str {
-        let stated = self.headers.iter().find(|(name, _)| name == "content-type");
-        stated.map_or("", |(_, value)| value)
+        self.header("content-type").unwrap_or_default()
     }
 
     /// The error for an answer that is not what was expected.
@@ -247,27 +251,6 @@ impl Http {
                 ClientError::Broken { origin, why }
             }
         })
-    }
-
-    /// Reads an agent's card: at the URL itself when it names a file, else at the well-known path of its origin
-    /// (specification 8.2). The error is always [`ClientError::NoCard`], or [`ClientError::Url`].
-    pub async fn card(&self, title: &str, url: &str) -> Result<AgentCard, ClientError> {
-        let parsed: Url = url.parse().map_err(|_| ClientError::Url(url.to_owned()))?;
-        let card_url = if parsed.path().ends_with(".json") {
-            url.to_owned()
-        } else {
-            let origin = parsed.origin().ascii_serialization();
-            format!("{origin}{}", media::CARD_PATH)
-        };
-        let no_card = |why: String| ClientError::NoCard { tried: vec![format!("{card_url} ({why})")] };
-        let headers = [("Accept", media::JSON.to_owned())];
-        let answer = async { self.open(title, "GET", &card_url, &headers, None).await?.whole().await };
-        let answer = answer.await.map_err(|cause| no_card(cause.to_string()))?;
-        if answer.status != 200 {
-            return Err(no_card(answer.status.to_string()));
-        }
-        serde_json::from_slice(&answer.body)
-            .map_err(|cause| no_card(answer.not_a2a(&format!("an agent card ({cause})")).to_string()))
     }
 
     /// Approves a task outside A2A, at the origin of the agent and nowhere else (DECISIONS O19). True when the agent

@@ -1,11 +1,13 @@
 //! Calls an A2A agent: finds its card, chooses an interface, sends messages, follows streams.
 //!
 //! Entry points: [`Http`] (one for a whole client), [`Http::card`], [`choose()`], and a [`Connection`] for each agent.
+//! [`Cards`] keeps cards as long as their servers allow, and [`Http::verify`] looks at a card's signatures.
 //! Whoever wants to listen to what goes over the wire hands in a [`Tap`]. A [`Connection`] makes one call at a time
 //! or several; a stream ends when its [`Events`] are dropped.
 //!
 //! What is left out: retries, and every decision about what to do next (`planner`).
 
+mod card;
 mod choose;
 mod connection;
 mod error;
@@ -13,10 +15,13 @@ mod events;
 mod http;
 pub mod live;
 mod tap;
+mod verify;
 
+pub use card::{Cards, Fetched};
 pub use choose::{Binding, NoInterface, choose};
 pub use connection::{Connection, Reply, Wanted};
 pub use error::ClientError;
 pub use events::{Events, Frame};
 pub use http::{Answer, Http, Limits, Opened};
 pub use tap::{Exchange, Headers, Sent, Tap};
+pub use verify::{Seal, Source};

@@ -19,7 +19,8 @@ pub struct Agent {
 impl Planner {
     /// Reads an agent's card and logs what it can do. The token is sent only when the card asks for a credential.
     pub async fn meet(&mut self, url: &str, token: impl Fn(&str) -> Option<String>) -> Result<(), Failure> {
-        let card = self.http.card("read the agent card", url).await.map_err(|cause| self.failure(url, cause))?;
+        let fetched = self.cards.card("read the agent card", url).await;
+        let card = fetched.map_err(|cause| self.failure(url, cause))?.card.clone();
         let (interface, binding) = choose(&card, &[Binding::JsonRpc])?;
         let skills: Vec<_> = card.skills.iter().map(|skill| skill.id.as_str()).collect();
         self.say(format!("card {}: skills {}; {} at {}", card.name, skills.join(", "), binding.word(), interface.url));

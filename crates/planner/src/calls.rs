@@ -1,13 +1,15 @@
 //! One call to one agent, printed in words or as JSON.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use client::live::LiveIds;
 use client::{Binding, ClientError, Connection, Events, Http, Reply, choose};
 use protocol::call::{ListTasksRequest, SendMessageConfiguration, SendMessageRequest};
 use protocol::{ContextId, Ids, Message, MessageId, Part, Role, StreamResponse, TaskId, TaskState, media};
+
+use signature::Checked;
 
 use crate::{out, read, words};
 
@@ -42,9 +44,16 @@ pub enum Call {
     Card {
         #[command(flatten)]
         to: To,
-        /// The longer card that callers with a token see.
-        #[arg(long)]
+        /// The longer card that callers with a token see. It is not signed.
+        #[arg(long, conflicts_with = "verify")]
         extended: bool,
+        /// Say of each signature whether it holds. Exit code 1 when none does.
+        #[arg(long)]
+        verify: bool,
+        /// Keys to trust, as a JSON Web Key Set: then only these count. Without it, the keys that the card's own origin
+        /// publishes.
+        #[arg(long, value_name = "FILE|URL", requires = "verify")]
+        jwks: Option<String>,
     },
     /// Reads a task.
     Get {
@@ -177,7 +186,8 @@ async fn made(call: Call, http: Http) -> Result<(), Failed> {
                 Reply::Task(task) => to.print(&task, || words::task(&task)),
             }
         }
-        Call::Card { to, extended } => {
+        Call::Card { to, verify: true, jwks, .. } => verify(&to, &http, jwks.as_deref()).await?,
+        Call::Card { to, extended, .. } => {
             let card = if extended {
                 to.connect(&http).await?.extended_card("GetExtendedAgentCard").await?
             } else {
@@ -200,6 +210,42 @@ async fn made(call: Call, http: Http) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// Prints a card with what its signatures are worth.
+async fn verify(to: &To, http: &Http, jwks: Option<&str>) -> Result<(), Failed> {
+    let trusted = match jwks {
+        None => None,
+        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+            Some(http.public_keys(url).await.map_err(|why| format!("--jwks {url}: {why}"))?)
+        }
+        Some(file) => {
+            let keys = signature::jwks::read(&read(Path::new(file))?);
+            Some(keys.map_err(|cause| format!("--jwks {file}: {cause}"))?)
+        }
+    };
+    let fetched = http.fetch_card("read the agent card", &to.url).await?;
+    let seals = http.verify(&fetched, trusted.as_deref()).await?;
+    let shown = seals.iter().map(|seal| {
+        let Checked { algorithm, key_id, jku, result } = &seal.checked;
+        serde_json::json!({
+            "algorithm": algorithm, "keyId": key_id, "jku": jku, "holds": result.is_ok(), "words": words::seal(seal),
+        })
+    });
+    let json = serde_json::json!({"card": fetched.card, "signatures": shown.collect::<Vec<_>>()});
+    to.print(&json, || {
+        let seals = seals.iter().enumerate().map(|(at, seal)| {
+            let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".to_owned());
+            let (algorithm, key) = (name(&seal.checked.algorithm), name(&seal.checked.key_id));
+            format!("\n  signature {}, {algorithm} with the key {key}: {}", at + 1, words::seal(seal))
+        });
+        words::card(&fetched.card) + &seals.collect::<String>()
+    });
+    match seals.iter().any(|seal| seal.checked.result.is_ok()) {
+        true => Ok(()),
+        false if seals.is_empty() => Err(Failed::Error("the card is not signed".to_owned())),
+        false => Err(Failed::Error("no signature of the card holds".to_owned())),
+    }
 }
 
 /// Prints all pages.

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use client::{ClientError, Http, NoInterface};
+use client::{Cards, ClientError, Http, NoInterface};
 use protocol::{Ids, Task, TaskId, TaskState};
 
 pub use agents::Agent;
@@ -29,6 +29,7 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 /// The client agent.
 pub struct Planner {
     http: Http,
+    cards: Cards,
     ids: Arc<dyn Ids>,
     log: Log,
     operator: Operator,
@@ -119,6 +120,7 @@ impl Planner {
     /// A planner that has met nobody yet.
     pub fn new(http: Http, ids: Arc<dyn Ids>, log: Log, operator: Operator) -> Self {
         Self {
+            cards: Cards::new(http.clone()),
             http,
             ids,
             log,

@@ -1,12 +1,32 @@
 //! Tasks, messages and events in words.
 
+use client::{Seal, Source};
 use protocol::{AgentCard, Content, Message, Part, StreamResponse, Task};
+use signature::Doubt;
 
 /// A card, in a few lines.
 pub fn card(card: &AgentCard) -> String {
     let mut lines = vec![format!("{} {}: {}", card.name, card.version, card.description)];
     for interface in &card.supported_interfaces {
-        lines.push(format!("  {} {} at {}", interface.protocol_binding, interface.protocol_version, interface.url));
+        let tenant = interface.tenant.as_ref().map(|tenant| format!(", tenant {tenant}")).unwrap_or_default();
+        let (binding, version) = (&interface.protocol_binding, &interface.protocol_version);
+        lines.push(format!("  {binding} {version} at {}{tenant}", interface.url));
+    }
+    let capabilities = &card.capabilities;
+    let can: Vec<_> = [
+        ("streams", capabilities.streaming),
+        ("posts to webhooks", capabilities.push_notifications),
+        ("has a longer card", capabilities.extended_agent_card),
+    ]
+    .into_iter()
+    .filter_map(|(word, can)| can.unwrap_or_default().then_some(word))
+    .collect();
+    if !can.is_empty() {
+        lines.push(format!("  {}", can.join(", ")));
+    }
+    for extension in &capabilities.extensions {
+        let required = if extension.required { " (required)" } else { "" };
+        lines.push(format!("  extension {}{required}", extension.uri));
     }
     for skill in &card.skills {
         lines.push(format!("  skill {}: {}", skill.id, skill.description));
@@ -16,6 +36,22 @@ pub fn card(card: &AgentCard) -> String {
         lines.push(format!("  needs {}", schemes.cloned().collect::<Vec<_>>().join(" or ")));
     }
     lines.join("\n")
+}
+
+/// Whether a signature of a card holds, and if not, why.
+pub fn seal(seal: &Seal) -> String {
+    match (&seal.checked.result, &seal.source) {
+        (Ok(form), Source::Read(url)) => format!("holds, over {}, with the key of {url}", form.words()),
+        (Ok(form), _) => format!("holds, over {}", form.words()),
+        (Err(Doubt::UnknownKey), Source::OtherOrigin(url)) => {
+            format!("not checked: its key is at {url}, which is not of the card's origin; --jwks {url} trusts it")
+        }
+        (Err(Doubt::UnknownKey), Source::Unreadable { url, why }) => format!("not checked: no key at {url}: {why}"),
+        (Err(Doubt::UnknownKey), Source::Nowhere) => {
+            "not checked: it does not say where its key is; --jwks names a file or URL with it".to_owned()
+        }
+        (Err(doubt), _) => format!("does not hold: {doubt}"),
+    }
 }
 
 /// A message, in one line or a few.

@@ -33,8 +33,13 @@ struct Agent {
 
 impl Agent {
     fn start(name: &str) -> Self {
+        Self::start_with(name, &[])
+    }
+
+    fn start_with(name: &str, more: &[&str]) -> Self {
         let mut child = Command::new(programs().join(name))
             .args(["--listen", "127.0.0.1:0", "--log", "warn"])
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -358,4 +363,55 @@ fn w14_a_key_file_that_is_none_ends_the_start_with_the_remedy() {
         let words = start("other.pem", Some(&format!("-----BEGIN {label}-----\nAA==\n-----END {label}-----\n")));
         assert!(words.contains("openssl pkcs8 -topk8 -nocrypt -in"), "{words}");
     }
+}
+
+#[test]
+fn w14_the_planner_says_which_signatures_of_a_card_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, content).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let key = file("key.pem", &signing_key().1);
+    let verify = |url: &str, more: &[&str]| {
+        let output = planner(&[&["card", url, "--verify"], more].concat());
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+
+    let unsigned = Agent::start("test-runner");
+    let (code, out, error) = verify(&unsigned.url, &[]);
+    assert_eq!((code, error.as_str()), (1, "the card is not signed\n"));
+    assert!(out.starts_with("test-runner ") && out.contains("\n  streams, posts to webhooks\n"), "{out}");
+
+    let with_demo_key = Agent::start("deployer");
+    let (code, out, error) = verify(&with_demo_key.url, &[]);
+    assert_eq!((code, error.as_str()), (1, "no signature of the card holds\n"));
+    assert!(out.contains("signature 1, HS256 with the key deployer-key-1: not checked: it does not say"), "{out}");
+    let secret =
+        r#"{"kty": "oct", "kid": "deployer-key-1", "k": "bWFudWFsLWRlbW8tc2lnbmluZy1rZXktbm90LWZvci1wcm9kdWN0aW9u"}"#;
+    let secret = file("demo.json", secret);
+    let (code, out, _) = verify(&with_demo_key.url, &["--jwks", &secret]);
+    assert!(code == 0 && out.ends_with(": holds, over the card as it is served\n"), "{out}");
+
+    let signed = Agent::start_with("deployer", &["--signing-key", &key]);
+    let keys = format!("{}/.well-known/jwks.json", signed.url);
+    let (code, out, error) = verify(&signed.url, &[]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    let held: Vec<_> = out.lines().filter(|line| line.contains(": holds, over ")).collect();
+    assert_eq!(held.len(), 2, "{out}");
+    assert!(held[0].ends_with(&format!("the form of specification 8.4.1, with the key of {keys}")), "{out}");
+    let (code, out, _) = verify(&signed.url, &["--jwks", &keys, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let holds: Vec<_> = json["signatures"].as_array().unwrap().iter().map(|seal| seal["holds"].clone()).collect();
+    assert_eq!((code, holds), (0, vec![false.into(), true.into(), true.into()]));
+    assert_eq!(json["card"]["name"], "deployer");
+
+    let other = file("other.json", &signature::jwks::publish(&[]).to_string());
+    let (code, _, error) = verify(&signed.url, &["--jwks", &other]);
+    assert!(code == 2 && error.contains("--jwks ") && error.contains("no JSON Web Key that could be read"), "{error}");
+    let (code, _, error) = verify(&signed.url, &["--jwks", "http://127.0.0.1:9/keys"]);
+    assert!(code == 2 && error.starts_with("--jwks http://127.0.0.1:9/keys: 127.0.0.1:9 does not answer"), "{error}");
+    assert_eq!(planner(&["card", &signed.url, "--jwks", &other]).status.code(), Some(2), "--jwks needs --verify");
 }

@@ -8,7 +8,7 @@ use crate::id::{ContextId, TaskId};
 use crate::json::Object;
 use crate::message::Message;
 use crate::read;
-use crate::task::{Artifact, Task, TaskStatus};
+use crate::task::{Artifact, Change, Task, TaskStatus};
 
 /// The status of a task changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,3 +76,28 @@ read::oneof!(StreamResponse {
     StatusUpdate: "statusUpdate" | "status_update",
     ArtifactUpdate: "artifactUpdate" | "artifact_update",
 });
+
+/// A change as streams and webhooks show it. They do not show the client's own messages; stores keep them in this form.
+impl From<&Change> for StreamResponse {
+    fn from(change: &Change) -> Self {
+        match change {
+            Change::Message(message) => Self::Message(message.clone()),
+            Change::Status(update) => Self::StatusUpdate(update.clone()),
+            Change::Artifact(update) => Self::ArtifactUpdate(update.clone()),
+        }
+    }
+}
+
+/// What changes a task, or the whole task, which changes nothing.
+impl TryFrom<StreamResponse> for Change {
+    type Error = Arc<Task>;
+
+    fn try_from(response: StreamResponse) -> Result<Self, Arc<Task>> {
+        match response {
+            StreamResponse::Task(task) => Err(task),
+            StreamResponse::Message(message) => Ok(Self::Message(message)),
+            StreamResponse::StatusUpdate(update) => Ok(Self::Status(update)),
+            StreamResponse::ArtifactUpdate(update) => Ok(Self::Artifact(update)),
+        }
+    }
+}

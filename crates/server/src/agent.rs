@@ -31,6 +31,13 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
+    /// Whether it can go on with a task whose turn was broken off when its process died. The turn then starts again with
+    /// [`Start::Restart`] and the task as it was kept; otherwise the task fails.
+    fn resumes(&self, task: &Task) -> bool {
+        let _ = task;
+        false
+    }
+
     /// Works on one turn. An error or a panic fails the task; the client sees a plain message, the log the cause.
     /// A turn that returns without an end, a question or a need for approval fails the task too.
     fn turn(self: Arc<Self>, job: Job, say: Say) -> Turn;
@@ -63,6 +70,8 @@ pub enum Start {
     },
     /// Nobody approved in time.
     Expiry,
+    /// The process that worked on the task died, and the agent said that it can go on.
+    Restart,
 }
 
 /// What there is to do.
@@ -70,7 +79,7 @@ pub enum Start {
 pub struct Job {
     /// What started this turn.
     pub start: Start,
-    /// The message that started it; for an approval, a refusal or an expiry, the last message of the client.
+    /// The message that started it; otherwise the last message of the client.
     pub message: Arc<Message>,
     /// The task so far, with its history. None for a message that belongs to no task yet.
     pub task: Option<Arc<Task>>,

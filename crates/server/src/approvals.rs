@@ -1,9 +1,9 @@
-//! Approvals from outside A2A (DECISIONS O19).
+//! What an operator asks outside A2A: approvals (DECISIONS O19), and webhooks that get nothing more (O15).
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use protocol::{TaskId, media};
 
 use crate::agent::Start;
@@ -18,13 +18,13 @@ pub(crate) async fn approve(host: Arc<Host>, id: &str) -> Response<Body> {
     match approved {
         Ok(true) => json(StatusCode::OK, &serde_json::json!({"approved": true, "taskId": id})),
         Ok(false) => json(StatusCode::NOT_FOUND, &serde_json::json!({"approved": false})),
-        Err(_) => plain_error(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "Internal error"),
+        Err(_) => internal(),
     }
 }
 
 /// `GET /approvals`: what waits, and since when.
 pub(crate) async fn list(host: Arc<Host>) -> Response<Body> {
-    let waiting = host.engine.waiting_for_approval().await;
+    let Ok(waiting) = host.engine.awaiting_approval().await else { return internal() };
     let approvals: Vec<_> = waiting
         .iter()
         .map(|task| {
@@ -33,6 +33,29 @@ pub(crate) async fn list(host: Arc<Host>) -> Response<Body> {
         })
         .collect();
     json(StatusCode::OK, &serde_json::json!({"approvals": approvals}))
+}
+
+/// `GET /push/failed`: the webhooks that get nothing more, why, and since when. Their addresses are shown without what
+/// may be secret in them.
+pub(crate) async fn failed_webhooks(host: Arc<Host>, headers: &HeaderMap) -> Response<Body> {
+    if host.door.admit(headers).is_err() {
+        return host.unauthenticated();
+    }
+    let Ok(given_up) = host.engine.given_up().await else { return internal() };
+    let failed: Vec<_> = given_up
+        .iter()
+        .map(|hook| {
+            let url = crate::push::shown(&hook.config.url);
+            serde_json::json!({
+                "taskId": hook.task, "id": hook.config.id, "url": url, "why": hook.why, "since": hook.since,
+            })
+        })
+        .collect();
+    json(StatusCode::OK, &serde_json::json!({"failed": failed}))
+}
+
+fn internal() -> Response<Body> {
+    plain_error(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "Internal error")
 }
 
 fn json(status: StatusCode, body: &serde_json::Value) -> Response<Body> {

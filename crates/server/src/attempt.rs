@@ -42,7 +42,8 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct Attempt {
     key: (Principal, MessageId),
-    message: Message,
+    /// The message as it was sent.
+    pub message: Message,
     outcome: Mutex<Option<Outcome>>,
     known: Notify,
     marks: AtomicU8,
@@ -143,6 +144,11 @@ impl Attempts {
         }
     }
 
+    /// Whether resends join long after their first attempt was answered: the store then remembers it.
+    pub fn remembers(&self) -> bool {
+        self.dedupe == Dedupe::Always
+    }
+
     /// The attempt's answer was written.
     fn answered(&self, attempt: &Arc<Attempt>) {
         attempt.marks.fetch_or(ANSWERED, Ordering::AcqRel);
@@ -157,12 +163,20 @@ impl Attempts {
         self.mark(attempt, OVER);
     }
 
-    /// An attempt that is over and whose connection broke is joinable for a while more.
+    /// An attempt that is over and whose connection broke is joinable for a while more. So is every direct message when
+    /// all resends join; what came to a task, the store remembers.
     fn mark(&self, attempt: &Arc<Attempt>, mark: u8) {
         let before = attempt.marks.fetch_or(mark, Ordering::AcqRel);
-        let leaves = before | mark == BROKEN | OVER && before != BROKEN | OVER;
-        if leaves && self.dedupe == Dedupe::Unanswered {
-            lock(&self.inner).leaving.push_back((Instant::now(), attempt.clone()));
+        let is_new = |wanted: u8| before & wanted != wanted && (before | mark) & wanted == wanted;
+        match self.dedupe {
+            Dedupe::Unanswered if is_new(BROKEN | OVER) && before & ANSWERED == 0 => {
+                lock(&self.inner).leaving.push_back((Instant::now(), attempt.clone()));
+            }
+            Dedupe::Always if is_new(OVER) => match attempt.outcome() {
+                Some(Outcome::Turn(..)) => lock(&self.inner).close(attempt),
+                _ => lock(&self.inner).leaving.push_back((Instant::now(), attempt.clone())),
+            },
+            _ => {}
         }
     }
 }

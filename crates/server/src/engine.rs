@@ -31,7 +31,7 @@ use crate::push::Pusher;
 use crate::say::{Over, Say, Voice};
 use crate::setup::{Limits, Setup};
 use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot};
-use crate::store::{Page, Place, Principal, Query, Record, Store};
+use crate::store::{Created, GivenUp, Keep, Page, Place, Principal, Query, Record, Store, StoreError};
 
 /// Who calls, and how the agent was reached.
 #[derive(Debug, Clone)]
@@ -85,7 +85,9 @@ pub(crate) struct Engine {
     pub attempts: Attempts,
     pub limits: Limits,
     live: RwLock<HashMap<TaskId, Arc<Slot>>>,
-    /// Fires when the server shuts down; the stop of every turn is its child.
+    /// Fires when the server shuts down: nothing new is taken.
+    closing: CancellationToken,
+    /// Fires when the grace is over; the stop of every turn is its child.
     stop: CancellationToken,
 }
 
@@ -108,16 +110,74 @@ impl Engine {
             ids: setup.ids.clone(),
             clock: setup.clock.clone(),
             gate: setup.gate.clone(),
-            pusher: Arc::new(Pusher::new(setup.dial.clone(), setup.allow_local_webhooks)),
+            pusher: Arc::new(Pusher::new(
+                setup.dial.clone(),
+                setup.allow_local_webhooks,
+                setup.store.clone(),
+                setup.clock.clone(),
+            )),
             attempts: Attempts::new(setup.dedupe),
             limits: setup.limits.clone(),
             live: RwLock::default(),
+            closing: CancellationToken::new(),
             stop: CancellationToken::new(),
         })
     }
 
     pub fn stop_token(&self) -> CancellationToken {
         self.stop.child_token()
+    }
+
+    /// Whether the agent can go on with a task whose turn was broken off.
+    pub fn resumes(&self, task: &Task) -> bool {
+        self.agent.resumes(task)
+    }
+
+    /// Takes up what the process before has left, before the first call comes: turns that were broken off, messages that
+    /// wait, and webhooks that have not got everything.
+    pub async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
+        let left = self.store.unfinished().await?;
+        if !left.is_empty() {
+            tracing::info!("{} tasks were left by the process before", left.len());
+        }
+        for id in left {
+            self.resume(&id).await?;
+        }
+        for (task, config) in self.store.undelivered().await? {
+            self.pusher.wake(&task, &config);
+        }
+        Ok(())
+    }
+
+    /// Goes on with a task that a process has left.
+    async fn resume(self: &Arc<Self>, id: &TaskId) -> Result<(), StoreError> {
+        let Some(record) = self.store.load(id).await? else { return Ok(()) };
+        let caller = Caller { principal: record.owner.clone(), base_url: record.base_url.clone() };
+        let Ok(slot) = self.slot(&caller, id).await else {
+            return Err(StoreError::failed("a task that was left could not be read"));
+        };
+        if let Some(begun) = slot.resume(self).await? {
+            let engine = self.clone();
+            tokio::spawn(async move { engine.run(slot, begun).await });
+        }
+        Ok(())
+    }
+
+    /// Drops what need not be kept any longer, for as long as the server runs.
+    pub async fn retain(self: Arc<Self>) {
+        let Limits { keep, keep_tasks, keep_bytes, .. } = self.limits;
+        if keep.is_none() && keep_tasks.is_none() && keep_bytes.is_none() {
+            return;
+        }
+        loop {
+            let age = keep.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+            let since = age.map(|age| Timestamp::from_millis(self.clock.now().millis().saturating_sub(age)));
+            match self.store.retain(&Keep { since, tasks: keep_tasks, bytes: keep_bytes }).await {
+                Ok(gone) => gone.iter().for_each(|id| self.forget(id)),
+                Err(cause) => tracing::warn!(%cause, "old tasks are still there"),
+            }
+            tokio::time::sleep(RETAIN_EVERY).await;
+        }
     }
 
     /// An error of the store's, for the client and for the log.
@@ -148,12 +208,9 @@ impl Engine {
         }
         // A task that waits for somebody, read back after a restart.
         let configs = self.store.configs(id).await.map_err(|cause| self.internal(&cause))?;
+        let configs = configs.into_iter().filter_map(|config| config.id).collect();
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        let slot = live.entry(id.clone()).or_insert_with(|| {
-            let queues = configs.into_iter().map(|config| self.pusher.open(config)).collect();
-            Arc::new(Slot::new(record, queues))
-        });
-        Ok(slot.clone())
+        Ok(live.entry(id.clone()).or_insert_with(|| Arc::new(Slot::new(record, configs))).clone())
     }
 
     /// Sends a message. The ticket is to be told when the answer was written.
@@ -163,6 +220,10 @@ impl Engine {
         request: SendMessageRequest,
         streaming: bool,
     ) -> Result<Answered, Error> {
+        if self.closing.is_cancelled() {
+            tracing::debug!("a message came while the server shuts down");
+            return Err(ErrorKind::Internal.into());
+        }
         let configuration = request.configuration.unwrap_or_default();
         let mode = match (streaming, configuration.return_immediately) {
             (true, _) => Mode::Streaming,
@@ -192,6 +253,14 @@ impl Engine {
         }
         let mut ticket = Ticket::new(self.clone(), attempt.clone());
         let asker = Asker { mode, answer, attempt: attempt.clone() };
+        if self.attempts.remembers() {
+            let came_to = self.store.came_to(&caller.principal, &request.message).await;
+            if let Some(task) = came_to.map_err(|cause| self.internal(&cause))? {
+                self.rejoin(&caller, &task, asker).await;
+                self.attempts.over(&attempt);
+                return self.wait(answered, &attempt, &caller).await.map(|sent| Answered { sent, ticket });
+            }
+        }
         let accepted_output_modes = configuration.accepted_output_modes.into();
         let incoming = Incoming { message: request.message, accepted_output_modes, config, asker };
         let work = self.clone().work(caller.clone(), incoming);
@@ -203,6 +272,11 @@ impl Engine {
         if let Err(error) = &sent {
             attempt.becomes(Outcome::Error(error.clone()));
             ticket.answered();
+        }
+        if let Ok(Sent::Task(task)) = &sent
+            && !self.limits.push_first.is_zero()
+        {
+            let _ = tokio::time::timeout(self.limits.push_first, self.pusher.idle(&task.id)).await;
         }
         sent.map(|sent| Answered { sent, ticket })
     }
@@ -233,6 +307,16 @@ impl Engine {
             }
             Outcome::Turn(slot, turn) => slot.settled(turn, asker).await,
             Outcome::Error(error) => {
+                let _ = asker.answer.send(Err(error));
+            }
+        }
+    }
+
+    /// Joins the task that the same message, sent long ago or to another process, has come to.
+    async fn rejoin(&self, caller: &Caller, task: &TaskId, asker: Asker) {
+        match self.slot(caller, task).await {
+            Ok(slot) => slot.joined(asker).await,
+            Err(error) => {
                 let _ = asker.answer.send(Err(error));
             }
         }
@@ -347,10 +431,19 @@ impl Engine {
         message.context_id = Some(context_id.clone());
         message.task_id = Some(id.clone());
         let task = Task::submitted(id.clone(), context_id, Arc::new(message), self.clock.now());
-        let record = Record { task: Arc::new(task), owner: caller.principal, base_url: caller.base_url };
-        if let Err(cause) = self.store.create(&record).await {
-            let _ = asker.answer.send(Err(self.internal(&cause)));
-            return Err(Over::NotKept);
+        let record = Record { task: Arc::new(task), number: 0, owner: caller.principal, base_url: caller.base_url };
+        let sent = self.attempts.remembers().then_some(&asker.attempt.message);
+        match self.store.create(&record, sent).await {
+            Ok(Created::Here) => {}
+            Ok(Created::Already(first)) => {
+                let caller = Caller { principal: record.owner, base_url: record.base_url };
+                self.rejoin(&caller, &first, asker).await;
+                return Err(Over::Ended);
+            }
+            Err(cause) => {
+                let _ = asker.answer.send(Err(self.internal(&cause)));
+                return Err(Over::NotKept);
+            }
         }
         let slot = Arc::new(Slot::new(record, Vec::new()));
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(id, slot.clone());
@@ -459,9 +552,7 @@ impl Engine {
     pub async fn delete_config(&self, caller: &Caller, task: &TaskId, id: &ConfigId) -> Result<(), Error> {
         self.push_is_supported()?;
         let slot = self.slot(caller, task).await?;
-        self.store.delete_config(task, id).await.map_err(|cause| self.internal(&cause))?;
-        slot.drop_config(id).await;
-        Ok(())
+        slot.drop_config(self, id).await.map_err(|cause| self.internal(&cause))
     }
 
     /// Starts the turn of an approval, a refusal or an expiry. False when the task waits for none.
@@ -483,36 +574,47 @@ impl Engine {
         Ok(true)
     }
 
-    /// The live tasks that wait for an approval, oldest first.
-    pub async fn waiting_for_approval(&self) -> Vec<Arc<Task>> {
-        let slots: Vec<_> = self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        let mut waiting = Vec::new();
-        for slot in slots {
-            let task = slot.snapshot().await;
-            if task.status.state == TaskState::AuthRequired {
-                waiting.push(task);
-            }
-        }
-        waiting.sort_by(|a, b| (a.status.timestamp, &a.id).cmp(&(b.status.timestamp, &b.id)));
-        waiting
+    /// The tasks that wait for an approval, longest first.
+    pub async fn awaiting_approval(&self) -> Result<Vec<Arc<Task>>, Error> {
+        self.store.awaiting_approval().await.map_err(|cause| self.internal(&cause))
     }
 
-    /// Tells all work to stop and waits for it, at most as long as the grace; then ends all streams.
+    /// The webhooks that get nothing more.
+    pub async fn given_up(&self) -> Result<Vec<GivenUp>, Error> {
+        self.store.given_up().await.map_err(|cause| self.internal(&cause))
+    }
+
+    /// Takes nothing new, lets work go on for the grace, then tells what is left to stop, and ends all streams.
     pub async fn shut_down(&self, grace: Duration) {
-        self.stop.cancel();
-        let slots: Vec<_> = self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        let stopped = async {
-            for slot in &slots {
+        self.closing.cancel();
+        let slots = || -> Vec<_> {
+            self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        };
+        let ended = async || {
+            for slot in slots() {
                 let running = slot.lock().await.running.clone();
                 if let Some(running) = running {
                     running.ended().await;
                 }
             }
         };
-        let _ = tokio::time::timeout(grace, stopped).await;
-        slots.iter().for_each(|slot| slot.log.cut());
+        if tokio::time::timeout(grace, ended()).await.is_err() {
+            self.stop.cancel();
+            if tokio::time::timeout(STOP_LIMIT, ended()).await.is_err() {
+                for slot in slots() {
+                    slot.lock().await.running.iter().for_each(|running| running.kill.notify_one());
+                }
+                let _ = tokio::time::timeout(STOP_LIMIT, ended()).await;
+            }
+        }
+        slots().iter().for_each(|slot| slot.log.cut());
     }
 }
+
+/// How often old tasks are looked for.
+const RETAIN_EVERY: Duration = Duration::from_secs(1);
+/// How long work that is told to stop when the server ends may take for it; then it is dropped.
+const STOP_LIMIT: Duration = Duration::from_millis(500);
 
 /// Where a page of tasks begins, as clients carry it.
 #[derive(Serialize, Deserialize)]

@@ -202,7 +202,7 @@ impl Stream for Frames {
             heard.map(|heard| match heard {
                 Heard::Task(task) => Ok(answer::first(&task.view(history, true))),
                 Heard::Event(event) => Ok(event.message().clone()),
-                Heard::FellBehind => Err(status::of(&ErrorKind::Internal.into())),
+                Heard::BrokenOff => Err(status::of(&ErrorKind::Internal.into())),
             })
         })
     }

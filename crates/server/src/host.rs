@@ -388,7 +388,7 @@ impl Events {
                 self.envelope.frame(buffer, Some(self.reader.number()), &json, false);
             }
             Heard::Event(event) => self.envelope.frame(buffer, Some(event.number), event.json(), false),
-            Heard::FellBehind => self.envelope.error_frame(buffer, &ErrorKind::Internal.into()),
+            Heard::BrokenOff => self.envelope.error_frame(buffer, &ErrorKind::Internal.into()),
         }
     }
 }

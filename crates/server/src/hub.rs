@@ -9,36 +9,65 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use protocol::{StreamResponse, Task, TaskState};
+use protocol::{Change, StreamResponse, Task, TaskState};
 
 /// How many events a log holds for readers who are behind or come back.
 const HELD: usize = 1024;
 
-/// Something that happened to a task, as streams and webhooks show it.
+/// Something that happened to a task. Streams and webhooks show it unless it is a message of the client's.
 #[derive(Debug)]
 pub struct Event {
-    /// Its number within the task, from 1. The `id:` of its frame.
+    /// Its number within the task, from 1, without a gap. The `id:` of its frame.
     pub number: u64,
     /// The turn it belongs to, from 1.
     pub turn: u32,
-    /// The state it sets, if it is a status update.
-    pub state: Option<TaskState>,
-    response: StreamResponse,
+    /// What happened.
+    pub change: Change,
     json: OnceLock<Bytes>,
     #[cfg(feature = "grpc")]
     message: OnceLock<Bytes>,
 }
 
 impl Event {
+    /// Something that is about to happen.
+    pub fn new(number: u64, turn: u32, change: Change) -> Self {
+        Self {
+            number,
+            turn,
+            change,
+            json: OnceLock::new(),
+            #[cfg(feature = "grpc")]
+            message: OnceLock::new(),
+        }
+    }
+
+    /// The state it sets, if it is a status update.
+    pub fn state(&self) -> Option<TaskState> {
+        match &self.change {
+            Change::Status(update) => Some(update.status.state),
+            Change::Message(_) | Change::Artifact(_) => None,
+        }
+    }
+
+    /// Whether streams and webhooks show it.
+    pub fn is_shown(&self) -> bool {
+        !matches!(self.change, Change::Message(_))
+    }
+
+    /// The event as a frame holds it.
+    pub fn response(&self) -> StreamResponse {
+        (&self.change).into()
+    }
+
     /// The event as compact JSON, written once.
     pub fn json(&self) -> &Bytes {
-        self.json.get_or_init(|| serde_json::to_vec(&self.response).unwrap_or_default().into())
+        self.json.get_or_init(|| serde_json::to_vec(&self.response()).unwrap_or_default().into())
     }
 
     /// The event as a message of gRPC, written once.
     #[cfg(feature = "grpc")]
     pub fn message(&self) -> &Bytes {
-        self.message.get_or_init(|| ::grpc::answer::event(&self.response))
+        self.message.get_or_init(|| ::grpc::answer::event(&self.response()))
     }
 }
 
@@ -53,12 +82,14 @@ struct Inner {
     last: u64,
     /// Nothing more will come.
     closed: bool,
-    /// The server shuts down, or may not tell what comes next.
-    cut: bool,
+    /// How often all readers were ended: the server shut down, or could not tell what came next.
+    cuts: u32,
     /// Readers whose response has not left yet. What is said meanwhile never counts as falling behind.
     waiting_to_start: usize,
     wakers: Vec<(u64, Waker)>,
+    /// How many readers there were, and how many there are.
     readers: u64,
+    reading: usize,
 }
 
 impl Log {
@@ -66,43 +97,50 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells an event. Only the task's owner calls this, after the event was kept.
-    pub fn tell(&self, turn: u32, response: StreamResponse) -> Arc<Event> {
-        let state = match &response {
-            StreamResponse::StatusUpdate(update) => Some(update.status.state),
-            _ => None,
-        };
+    /// The log of a task whose newest event so far has this number.
+    pub fn after(number: u64) -> Self {
+        Self(Mutex::new(Inner { last: number, ..Inner::default() }))
+    }
+
+    /// Tells an event, which has the next number. Only the task's owner calls this, after the event was kept.
+    pub fn tell(&self, event: Arc<Event>) {
         let mut inner = self.inner();
-        inner.last += 1;
-        let event = Arc::new(Event {
-            number: inner.last,
-            turn,
-            state,
-            response,
-            json: OnceLock::new(),
-            #[cfg(feature = "grpc")]
-            message: OnceLock::new(),
-        });
-        inner.events.push_back(event.clone());
+        debug_assert_eq!(event.number, inner.last + 1, "events are numbered without a gap");
+        inner.last = event.number;
+        inner.closed |= event.state().is_some_and(TaskState::is_terminal);
+        inner.events.push_back(event);
         if inner.waiting_to_start == 0 {
             while inner.events.len() > HELD {
                 inner.events.pop_front();
             }
         }
-        inner.closed |= state.is_some_and(TaskState::is_terminal);
-        let wakers = std::mem::take(&mut inner.wakers);
-        drop(inner);
-        wakers.into_iter().for_each(|(_, waker)| waker.wake());
-        event
+        inner.wake();
     }
 
-    /// Ends every reader without a terminal event: the server shuts down.
+    /// Events up to this number are missing here: whoever reads has fallen behind and must come back for a snapshot.
+    pub fn skip_to(&self, number: u64) {
+        let mut inner = self.inner();
+        inner.events.clear();
+        inner.last = number;
+        inner.wake();
+    }
+
+    /// Ends every reader without a terminal event: the server shuts down, or the store is lost.
     pub fn cut(&self) {
         let mut inner = self.inner();
-        inner.cut = true;
-        let wakers = std::mem::take(&mut inner.wakers);
-        drop(inner);
-        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+        inner.cuts += 1;
+        inner.wake();
+    }
+
+    /// Whether anybody reads.
+    pub fn is_read(&self) -> bool {
+        self.inner().reading > 0
+    }
+}
+
+impl Inner {
+    fn wake(&mut self) {
+        self.wakers.drain(..).for_each(|(_, waker)| waker.wake());
     }
 }
 
@@ -133,8 +171,9 @@ pub enum Heard {
     Task(Arc<Task>),
     /// An event.
     Event(Arc<Event>),
-    /// The reader was too slow; events are missing. It must come back for a snapshot.
-    FellBehind,
+    /// Events are missing, because the reader was too slow, the server shuts down or its store is lost. The reader must
+    /// come back for a snapshot, or for what follows the last event.
+    BrokenOff,
 }
 
 /// Follows one task.
@@ -148,6 +187,8 @@ pub struct Reader {
     first: Option<Arc<Task>>,
     started: bool,
     over: bool,
+    /// How often readers had been ended before this one came.
+    cuts: u32,
 }
 
 impl Reader {
@@ -156,10 +197,11 @@ impl Reader {
     pub fn attach(log: &Arc<Log>, snapshot: Arc<Task>, ends: Ends) -> Self {
         let mut inner = log.inner();
         inner.readers += 1;
+        inner.reading += 1;
         inner.waiting_to_start += 1;
-        let (name, at) = (inner.readers, inner.last);
+        let (name, at, cuts) = (inner.readers, inner.last, inner.cuts);
         drop(inner);
-        Self { log: log.clone(), name, at, ends, first: Some(snapshot), started: false, over: false }
+        Self { log: log.clone(), name, at, ends, first: Some(snapshot), started: false, over: false, cuts }
     }
 
     /// Goes on after an event that the reader has seen, instead of with a snapshot. False when events after it are no
@@ -192,20 +234,26 @@ impl Reader {
         if let Some(task) = self.first.take() {
             return Poll::Ready(Some(Heard::Task(task)));
         }
-        if self.at < inner.last {
+        while self.at < inner.last {
             let oldest = inner.events.front().map_or(inner.last + 1, |event| event.number);
             let next = (self.at + 1).checked_sub(oldest).and_then(|place| inner.events.get(place as usize)).cloned();
             let Some(event) = next else {
                 self.over = true;
-                return Poll::Ready(Some(Heard::FellBehind));
+                return Poll::Ready(Some(Heard::BrokenOff));
             };
             self.at = event.number;
-            self.over = event.state.is_some_and(|state| self.ends.at(event.turn, state));
-            return Poll::Ready(Some(Heard::Event(event)));
+            if event.is_shown() {
+                self.over = event.state().is_some_and(|state| self.ends.at(event.turn, state));
+                return Poll::Ready(Some(Heard::Event(event)));
+            }
         }
-        if inner.closed || inner.cut {
+        if inner.closed {
             self.over = true;
             return Poll::Ready(None);
+        }
+        if inner.cuts > self.cuts {
+            self.over = true;
+            return Poll::Ready(Some(Heard::BrokenOff));
         }
         match inner.wakers.iter_mut().find(|(name, _)| *name == self.name) {
             Some((_, waker)) => waker.clone_from(context.waker()),
@@ -218,6 +266,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut inner = self.log.inner();
+        inner.reading -= 1;
         if !self.started {
             inner.waiting_to_start -= 1;
         }
@@ -237,13 +286,15 @@ mod tests {
         Arc::new(Task::submitted(id, context, Arc::new(message), Timestamp::from_millis(0)))
     }
 
-    fn status(state: TaskState) -> StreamResponse {
-        StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+    fn tell(log: &Log, state: TaskState) {
+        let change = Change::Status(TaskStatusUpdateEvent {
             task_id: TaskId::new("t").unwrap(),
             context_id: ContextId::new("c").unwrap(),
             status: TaskStatus { state, message: None, timestamp: None },
             metadata: None,
-        })
+        });
+        let number = log.inner().last + 1;
+        log.tell(Arc::new(Event::new(number, 1, change)));
     }
 
     fn hear(reader: &mut Reader) -> Poll<Option<Heard>> {
@@ -258,7 +309,7 @@ mod tests {
         assert!(matches!(hear(&mut started), Poll::Ready(Some(Heard::Task(_)))));
         let many = HELD as u64 * 3;
         for _ in 0..many {
-            log.tell(1, status(TaskState::Working));
+            tell(&log, TaskState::Working);
         }
         assert!(matches!(hear(&mut early), Poll::Ready(Some(Heard::Task(_)))));
         for number in 1..=many {
@@ -268,9 +319,9 @@ mod tests {
         assert!(hear(&mut early).is_pending());
         // From now on everybody has started, and the log holds what it holds.
         for _ in 0..many {
-            log.tell(1, status(TaskState::Working));
+            tell(&log, TaskState::Working);
         }
-        assert!(matches!(hear(&mut early), Poll::Ready(Some(Heard::FellBehind))));
+        assert!(matches!(hear(&mut early), Poll::Ready(Some(Heard::BrokenOff))));
         assert!(matches!(hear(&mut early), Poll::Ready(None)), "it is over for this one");
     }
 
@@ -298,7 +349,7 @@ mod tests {
     fn a_reader_that_comes_back_goes_on_after_what_it_has_seen_if_that_is_held() {
         let log = Arc::<Log>::default();
         for _ in 0..5 {
-            log.tell(1, status(TaskState::Working));
+            tell(&log, TaskState::Working);
         }
         let mut back = Reader::attach(&log, task(), Ends::WithTask);
         assert!(back.resume_after(3));

@@ -1,16 +1,18 @@
 //! Webhooks (specification 4.3, DECISIONS O15): one ordered queue for each config, out of the task's path.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use protocol::{ConfigId, Dial, Error, TaskPushNotificationConfig, media};
+use bytes::Bytes;
+use protocol::{Clock, ConfigId, Dial, Error, TaskId, TaskPushNotificationConfig, media};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, StatusCode, Url, header};
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::hub::Event;
+use crate::store::{Delivery, Store};
 
 /// How often one event is tried before its config is given up.
 const TRIES: u32 = 8;
@@ -21,36 +23,26 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Sends events to webhooks.
-#[derive(Debug)]
+/// Sends events to webhooks. What there is to send stands in the store; one piece of work for each webhook that has
+/// something left takes it from there, oldest first, and ends when nothing is left.
 pub(crate) struct Pusher {
     dial: Dial,
     allow_local: bool,
     client: OnceLock<Client>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    workers: Mutex<HashMap<Key, Worker>>,
+    /// Wakes whoever waits until nothing is left.
+    idle: Notify,
 }
 
-/// The queue of one config. Dropping it lets what is in it still be sent.
-#[derive(Debug)]
-pub(crate) struct Queue {
-    id: Option<ConfigId>,
-    events: mpsc::UnboundedSender<Arc<Event>>,
+type Key = (TaskId, ConfigId);
+
+/// The work on one webhook's queue.
+struct Worker {
+    /// Something was added while it looked.
+    again: bool,
     discard: CancellationToken,
-}
-
-impl Queue {
-    pub fn id(&self) -> Option<&ConfigId> {
-        self.id.as_ref()
-    }
-
-    pub fn add(&self, event: &Arc<Event>) {
-        // A queue whose sender has given up takes nothing more; that was logged when it happened.
-        let _ = self.events.send(event.clone());
-    }
-
-    /// What is still queued is not sent.
-    pub fn discard(&self) {
-        self.discard.cancel();
-    }
 }
 
 /// Whether an address is one of this machine's or of a private network.
@@ -106,8 +98,9 @@ enum Tried {
 }
 
 impl Pusher {
-    pub fn new(dial: Dial, allow_local: bool) -> Self {
-        Self { dial, allow_local, client: OnceLock::new() }
+    pub fn new(dial: Dial, allow_local: bool, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        let (client, workers, idle) = Default::default();
+        Self { dial, allow_local, client, store, clock, workers, idle }
     }
 
     /// Whether a config may be taken: its URL by syntax and literal address only, names are resolved when sending.
@@ -123,34 +116,117 @@ impl Pusher {
         Ok(())
     }
 
-    /// Opens the queue of a config.
-    pub fn open(self: &Arc<Self>, config: TaskPushNotificationConfig) -> Queue {
-        let (events, queued) = mpsc::unbounded_channel();
-        let discard = CancellationToken::new();
-        let queue = Queue { id: config.id.clone(), events, discard: discard.clone() };
-        let pusher = self.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = pusher.drain(config, queued) => {}
-                () = discard.cancelled() => {}
+    /// There is something to send.
+    pub fn wake(self: &Arc<Self>, task: &TaskId, config: &ConfigId) {
+        let key = (task.clone(), config.clone());
+        let discard = {
+            let mut workers = self.workers();
+            if let Some(worker) = workers.get_mut(&key) {
+                worker.again = true;
+                return;
             }
-        });
-        queue
+            let discard = CancellationToken::new();
+            workers.insert(key.clone(), Worker { again: false, discard: discard.clone() });
+            discard
+        };
+        let pusher = self.clone();
+        tokio::spawn(async move { pusher.work(key, discard).await });
     }
 
-    async fn drain(&self, config: TaskPushNotificationConfig, mut queued: mpsc::UnboundedReceiver<Arc<Event>>) {
-        while let Some(event) = queued.recv().await {
-            if let Err(why) = self.deliver(&config, &event).await {
-                tracing::warn!(config = ?config.id, url = %config.url, "webhook given up: {why}");
+    /// What was queued is not sent. What is queued from now on is.
+    pub fn discard(&self, task: &TaskId, config: &ConfigId) {
+        if let Some(worker) = self.workers().get_mut(&(task.clone(), config.clone())) {
+            worker.again = true;
+            std::mem::take(&mut worker.discard).cancel();
+        }
+    }
+
+    /// Waits until a task's webhooks have got everything.
+    pub async fn idle(&self, task: &TaskId) {
+        loop {
+            let woken = self.idle.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if !self.workers().keys().any(|(own, _)| own == task) {
                 return;
+            }
+            woken.await;
+        }
+    }
+
+    fn workers(&self) -> MutexGuard<'_, HashMap<Key, Worker>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what a webhook has not got, until nothing is left.
+    async fn work(self: Arc<Self>, key: Key, mut discard: CancellationToken) {
+        let (task, config) = &key;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.send_next(task, config, &discard).await {
+                Ok(true) => pause = FIRST_PAUSE,
+                Ok(false) => {
+                    let mut workers = self.workers();
+                    match workers.get_mut(&key) {
+                        Some(worker) if worker.again => {
+                            worker.again = false;
+                            discard = worker.discard.clone();
+                        }
+                        _ => {
+                            workers.remove(&key);
+                            drop(workers);
+                            self.idle.notify_waiters();
+                            return;
+                        }
+                    }
+                }
+                Err(cause) => {
+                    tracing::warn!(%task, ?config, %cause, "webhooks wait for the store");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
             }
         }
     }
 
-    async fn deliver(&self, config: &TaskPushNotificationConfig, event: &Event) -> Result<(), String> {
+    /// Sends the oldest event that a webhook has not got. False when nothing is left for now.
+    async fn send_next(
+        &self,
+        task: &TaskId,
+        id: &ConfigId,
+        discard: &CancellationToken,
+    ) -> Result<bool, crate::store::StoreError> {
+        if let Some(shared) = self.store.shared()
+            && !shared.claim_queue(task, id).await?
+        {
+            return Ok(false);
+        }
+        let Some(delivery) = self.store.next_delivery(task, id).await? else {
+            return match self.store.shared() {
+                // Another process may have added something in between.
+                Some(shared) => Ok(!shared.release_queue(task, id).await?),
+                None => Ok(false),
+            };
+        };
+        let delivered = tokio::select! {
+            delivered = self.deliver(&delivery) => delivered,
+            () = discard.cancelled() => return Ok(false),
+        };
+        match delivered {
+            Ok(()) => self.store.delivered(task, id, delivery.number).await?,
+            Err(why) => {
+                tracing::warn!(%task, config = ?id, url = %shown(&delivery.config.url), "webhook given up: {why}");
+                self.store.give_up(task, id, &why, self.clock.now()).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<(), String> {
+        let config = &delivery.config;
         let mut pause = FIRST_PAUSE;
         for attempt in 1..=TRIES {
-            match self.post(config, event).await {
+            match self.post(config, &delivery.json).await {
                 Tried::Delivered => return Ok(()),
                 Tried::Final(why) => return Err(why),
                 Tried::Again(why) if attempt == TRIES => return Err(format!("{why}, {TRIES} times")),
@@ -164,7 +240,7 @@ impl Pusher {
         Ok(())
     }
 
-    async fn post(&self, config: &TaskPushNotificationConfig, event: &Event) -> Tried {
+    async fn post(&self, config: &TaskPushNotificationConfig, json: &Bytes) -> Tried {
         let Ok(mut url) = config.url.parse::<Url>() else { return Tried::Final("the URL is none".to_owned()) };
         let origin = match (url.host_str(), url.port_or_known_default()) {
             (Some(host), Some(port)) => format!("{host}:{port}"),
@@ -182,7 +258,7 @@ impl Pusher {
             }
         }
         let mut request =
-            self.client().post(url).header(header::CONTENT_TYPE, media::A2A_JSON).body(event.json().clone());
+            self.client().post(url).header(header::CONTENT_TYPE, media::A2A_JSON).body(json.clone());
         if let Some(authentication) = &config.authentication
             && let Some(credentials) = &authentication.credentials
         {
@@ -203,8 +279,8 @@ impl Pusher {
                 let why = format!("the receiver answered {status}");
                 if again { Tried::Again(why) } else { Tried::Final(why) }
             }
-            // reqwest's error may hold the URL, never the credentials.
-            Err(cause) => Tried::Again(format!("{cause}")),
+            // The URL may hold what only its owner should read.
+            Err(cause) => Tried::Again(format!("{}", cause.without_url())),
         }
     }
 
@@ -221,6 +297,16 @@ impl Pusher {
                 .unwrap_or_default()
         })
     }
+}
+
+/// A webhook's address as operators and logs may see it: without a name, a password and a query.
+pub(crate) fn shown(url: &str) -> String {
+    let Ok(mut url) = url.parse::<Url>() else { return "(no URL)".to_owned() };
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
 }
 
 /// Whether the URL's host is a literal local address, or a name that always means this machine.

@@ -40,8 +40,11 @@ pub async fn run(
 ) -> io::Result<()> {
     let port = listeners.first().map(TcpListener::local_addr).transpose()?.map_or(0, |address| address.port());
     let host = Arc::new(host(&setup, port));
+    host.engine.take_up().await.map_err(io::Error::other)?;
     let app = router(host.clone(), &setup);
     let closing = CancellationToken::new();
+    let mut beside = JoinSet::new();
+    beside.spawn(host.engine.clone().retain());
     let mut accepting = JoinSet::new();
     for listener in listeners {
         let app = app.clone();
@@ -92,6 +95,9 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
     let approve =
         |State(host): State<Arc<Host>>, Path(id): Path<String>| async move { approvals::approve(host, &id).await };
     let approvals = |State(host): State<Arc<Host>>| approvals::list(host);
+    let failed = |State(host): State<Arc<Host>>, headers: HeaderMap| async move {
+        approvals::failed_webhooks(host, &headers).await
+    };
     let nothing = || async { Envelope::Bare(media::JSON).error(&ErrorKind::MethodNotFound.into()) };
     Router::new()
         .route(&setup.rpc_path, any(rpc))
@@ -101,6 +107,7 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
         .route(signature::JWKS_PATH, get(keys))
         .route("/approve/{id}", post(approve))
         .route("/approvals", get(approvals))
+        .route("/push/failed", get(failed))
         .fallback(nothing)
         .with_state(host)
 }

@@ -65,6 +65,14 @@ pub struct Limits {
     pub pace: Duration,
     /// The largest body, in bytes.
     pub body: usize,
+    /// How long an answer waits until the task's webhooks have got everything. Zero: not at all.
+    pub push_first: Duration,
+    /// How long a task is kept after its last status. None: for ever.
+    pub keep: Option<Duration>,
+    /// How many tasks are kept. None: all.
+    pub keep_tasks: Option<u64>,
+    /// How many bytes of tasks, as JSON, are kept. None: all.
+    pub keep_bytes: Option<u64>,
 }
 
 impl Default for Limits {
@@ -77,6 +85,10 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             pace: Duration::ZERO,
             body: 10 << 20,
+            push_first: Duration::ZERO,
+            keep: None,
+            keep_tasks: None,
+            keep_bytes: None,
         }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use protocol::task::{Applied, Refused};
 use protocol::{
-    Change, Error, ErrorKind, Message, MessageId, Role, StreamResponse, Task, TaskId, TaskPushNotificationConfig,
-    TaskState, TaskStatus, TaskStatusUpdateEvent,
+    Change, ConfigId, Error, ErrorKind, Message, MessageId, Role, Task, TaskId, TaskPushNotificationConfig, TaskState,
+    TaskStatus, TaskStatusUpdateEvent,
 };
 use tokio::sync::{Mutex, MutexGuard, Notify, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -16,10 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{Start, Words};
 use crate::attempt::Attempt;
 use crate::engine::{Engine, Sent};
-use crate::hub::{Ends, Log, Reader};
-use crate::push::Queue;
+use crate::hub::{Ends, Event, Log, Reader};
 use crate::say::Over;
-use crate::store::{Principal, Record};
+use crate::store::{Principal, Record, Step, StoreError};
 
 /// How a caller wants to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +46,16 @@ pub(crate) struct Incoming {
     pub accepted_output_modes: Arc<[String]>,
     pub config: Option<TaskPushNotificationConfig>,
     pub asker: Asker,
+}
+
+impl Incoming {
+    /// A message whose caller was answered by a process that is gone.
+    fn answered(owner: &Principal, message: Message) -> Self {
+        let (answer, _) = oneshot::channel();
+        let attempt = Attempt::new(owner, &message);
+        let asker = Asker { mode: Mode::Immediate, answer, attempt };
+        Self { message, accepted_output_modes: Arc::default(), config: None, asker }
+    }
 }
 
 /// A turn that runs.
@@ -87,6 +96,16 @@ impl Running {
         }
     }
 
+    /// Tells the work to stop, and drops it if it does not within the limit.
+    pub fn stop_within(self: Arc<Self>, limit: Duration) {
+        self.stop.cancel();
+        tokio::spawn(async move {
+            if tokio::time::timeout(limit, self.ended()).await.is_err() {
+                self.kill.notify_one();
+            }
+        });
+    }
+
     fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.end.notify_waiters();
@@ -107,6 +126,8 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 pub(crate) struct State {
     pub task: Arc<Task>,
+    /// The number of the newest event.
+    number: u64,
     /// The number of the newest turn, running or waiting.
     turns: u32,
     pub running: Option<Arc<Running>>,
@@ -118,7 +139,8 @@ pub(crate) struct State {
     askers: Vec<(u32, Asker)>,
     /// Messages beside the task, each with the number of its turn to be.
     waiting: VecDeque<(u32, Incoming)>,
-    queues: Vec<Queue>,
+    /// The webhooks.
+    configs: Vec<ConfigId>,
     /// The attempts that came to this task; they are over when it ends.
     attempts: Vec<Arc<Attempt>>,
 }
@@ -135,23 +157,24 @@ pub(crate) struct Begun {
 
 impl Slot {
     /// The owner of a task that was just made, or read back from the store.
-    pub fn new(record: Record, queues: Vec<Queue>) -> Self {
+    pub fn new(record: Record, configs: Vec<ConfigId>) -> Self {
         let state = State {
             task: record.task.clone(),
+            number: record.number,
             turns: 0,
             running: None,
             over: false,
             next: None,
             askers: Vec::new(),
             waiting: VecDeque::new(),
-            queues,
+            configs,
             attempts: Vec::new(),
         };
         Self {
             id: record.task.id.clone(),
             owner: record.owner,
             base_url: record.base_url,
-            log: Arc::default(),
+            log: Arc::new(Log::after(record.number)),
             state: Mutex::new(state),
         }
     }
@@ -185,8 +208,51 @@ impl Slot {
         if running.stop.is_cancelled() && !change.is_allowed_when_stopping() {
             return Err(Over::Stopped);
         }
+        let running = running.clone();
         let change = change.draw(engine, &state.task).ok_or(Over::Ended)?;
-        self.put(engine, &mut state, turn, change).await
+        let kept = self.put(engine, &mut state, turn, change).await;
+        if kept == Err(Over::NotKept) {
+            // Work whose results cannot be kept is not worth going on with.
+            self.break_off(&mut state, turn);
+            drop(state);
+            running.stop_within(engine.limits.cancel);
+        }
+        kept
+    }
+
+    /// The store has failed in the middle of a turn: those who wait for it are told at once.
+    fn break_off(&self, state: &mut State, turn: u32) {
+        for (_, asker) in state.askers.extract_if(.., |(own, _)| *own == turn) {
+            let _ = asker.answer.send(Err(ErrorKind::Internal.into()));
+        }
+        self.log.cut();
+    }
+
+    /// Goes on with a task that a process has left: the turn of a message that waited, or the turn that was broken off
+    /// if the agent can go on with it; else the task fails.
+    pub async fn resume(&self, engine: &Engine) -> Result<Option<Begun>, StoreError> {
+        let mut state = self.lock().await;
+        if state.running.is_some() || state.task.status.state.is_terminal() {
+            return Ok(None);
+        }
+        for message in engine.store.waiting(&self.id).await? {
+            if !state.waiting.iter().any(|(_, waits)| waits.message.message_id == message.message_id) {
+                state.turns += 1;
+                let turn = state.turns;
+                state.waiting.push_back((turn, Incoming::answered(&self.owner, message)));
+            }
+        }
+        if state.task.status.state.phase().settles() {
+            return Ok(self.next(engine, &mut state).await);
+        }
+        if engine.resumes(&state.task) {
+            return Ok(Some(self.begin_without_message(engine, &mut state, Start::Restart)));
+        }
+        state.turns += 1;
+        match self.set(engine, &mut state, TaskState::Failed, RESTARTED.into()).await {
+            Err(Over::NotKept) => Err(StoreError::failed("the end of a task that was broken off")),
+            Ok(()) | Err(_) => Ok(None),
+        }
     }
 
     /// Sets a status in the server's own name.
@@ -203,6 +269,17 @@ impl Slot {
         {
             self.take_in_waiting(engine, state).await?;
         }
+        self.put_with(engine, state, turn, change, With::default()).await
+    }
+
+    async fn put_with(
+        &self,
+        engine: &Engine,
+        state: &mut State,
+        turn: u32,
+        change: Change,
+        with: With<'_>,
+    ) -> Result<(), Over> {
         let mut task = (*state.task).clone();
         match task.apply(&change) {
             Ok(Applied::AsAsked) => {}
@@ -215,48 +292,47 @@ impl Slot {
                 return Err(Over::Ended);
             }
         }
-        let record = Record { task: Arc::new(task), owner: self.owner.clone(), base_url: self.base_url.clone() };
-        if let Err(cause) = engine.store.keep(&record, &change).await {
+        let number = state.number + 1;
+        let event = Arc::new(Event::new(number, turn, change));
+        let (owner, base_url) = (self.owner.clone(), self.base_url.clone());
+        let record = Record { task: Arc::new(task), number, owner, base_url };
+        let step = Step {
+            record: &record,
+            event: &event,
+            webhooks: !state.configs.is_empty(),
+            waited: with.waited,
+            sent: with.sent,
+        };
+        if let Err(cause) = engine.store.keep(&step).await {
             tracing::error!(task = %self.id, %cause, "a change was not kept");
             return Err(Over::NotKept);
         }
         state.task = record.task;
-        match change {
-            Change::Message(_) => {}
-            Change::Status(update) => {
-                let new = update.status.state;
-                let event = self.log.tell(turn, StreamResponse::StatusUpdate(update));
-                state.queues.iter().for_each(|queue| queue.add(&event));
-                if new.phase().settles() {
-                    self.settle(engine, state, turn);
-                }
-            }
-            Change::Artifact(update) => {
-                let event = self.log.tell(turn, StreamResponse::ArtifactUpdate(update));
-                state.queues.iter().for_each(|queue| queue.add(&event));
-            }
-        }
+        self.happened(engine, state, event);
         Ok(())
+    }
+
+    /// Something that is kept has happened to the task: it is told, and those who wait for it are answered.
+    fn happened(&self, engine: &Engine, state: &mut State, event: Arc<Event>) {
+        state.number = event.number;
+        let (turn, new, shown) = (event.turn, event.state(), event.is_shown());
+        self.log.tell(event);
+        if shown {
+            state.configs.iter().for_each(|config| engine.pusher.wake(&self.id, config));
+        }
+        if new.is_some_and(|new| new.phase().settles()) {
+            self.settle(engine, state, turn);
+        }
     }
 
     /// The task is about to end: messages that wait beside it, and whose callers were already answered, enter the
     /// history before the last status (DECISIONS O9).
     async fn take_in_waiting(&self, engine: &Engine, state: &mut State) -> Result<(), Over> {
-        let answered: Vec<_> = state
-            .waiting
-            .iter()
-            .filter(|(_, incoming)| incoming.asker.mode == Mode::Immediate)
-            .map(|(_, incoming)| incoming.message.clone())
-            .collect();
-        for message in answered {
-            let mut task = (*state.task).clone();
-            let change = Change::Message(Arc::new(message));
-            if task.apply(&change).is_err() {
-                break;
-            }
-            let record = Record { task: Arc::new(task), owner: self.owner.clone(), base_url: self.base_url.clone() };
-            engine.store.keep(&record, &change).await.map_err(|_| Over::NotKept)?;
-            state.task = record.task;
+        let turn = state.running.as_ref().map_or(state.turns, |running| running.turn);
+        while let Some(at) = state.waiting.iter().position(|(_, waits)| waits.asker.mode == Mode::Immediate) {
+            let change = Change::Message(Arc::new(state.waiting[at].1.message.clone()));
+            self.put_with(engine, state, turn, change, With { waited: true, sent: None }).await?;
+            state.waiting.remove(at);
         }
         Ok(())
     }
@@ -280,7 +356,7 @@ impl Slot {
                 }
             }
             state.attempts.drain(..).for_each(|attempt| engine.attempts.over(&attempt));
-            state.queues.clear();
+            state.configs.clear();
             engine.forget(&self.id);
         }
     }
@@ -309,7 +385,7 @@ impl Slot {
         incoming.asker.attempt.becomes(crate::attempt::Outcome::Turn(self.clone(), turn));
         state.attempts.push(incoming.asker.attempt.clone());
         if state.running.is_none() {
-            return self.begin(engine, &mut state, turn, incoming).await;
+            return self.begin(engine, &mut state, turn, incoming, false).await;
         }
         // One turn at a time.
         if let Some(config) = incoming.config.take()
@@ -321,6 +397,10 @@ impl Slot {
         match incoming.asker.mode {
             Mode::Blocking => {}
             Mode::Immediate => {
+                // Its caller goes away believing that the agent has it.
+                if let Err(cause) = engine.store.wait(&self.id, &incoming.message).await {
+                    return refuse(incoming, engine.internal(&cause));
+                }
                 let answer = std::mem::replace(&mut incoming.asker.answer, unused);
                 let _ = answer.send(Ok(Sent::Task(state.task.clone())));
             }
@@ -334,16 +414,26 @@ impl Slot {
         None
     }
 
-    /// Begins the turn of a message.
-    async fn begin(&self, engine: &Engine, state: &mut State, turn: u32, incoming: Incoming) -> Option<Begun> {
+    /// Begins the turn of a message, which may have waited beside the task.
+    async fn begin(
+        &self,
+        engine: &Engine,
+        state: &mut State,
+        turn: u32,
+        incoming: Incoming,
+        waited: bool,
+    ) -> Option<Begun> {
         let Incoming { message, accepted_output_modes, config, asker } = incoming;
+        let waited = waited && asker.mode == Mode::Immediate;
+        let attempt = asker.attempt.clone();
         let waits = matches!(state.task.status.state, TaskState::InputRequired | TaskState::AuthRequired);
         let start = if waits { Start::Answer } else { Start::Message };
         let message = Arc::new(message);
         state.over = false;
         let running = Running::new(turn, engine.stop_token());
         state.running = Some(running.clone());
-        let mut kept = self.put(engine, state, turn, Change::Message(message.clone())).await;
+        let with = With { waited, sent: engine.attempts.remembers().then_some(&attempt.message) };
+        let mut kept = self.put_with(engine, state, turn, Change::Message(message.clone()), with).await;
         let (mode, mut late) = (asker.mode, None);
         if kept.is_ok() {
             if mode == Mode::Immediate {
@@ -377,7 +467,9 @@ impl Slot {
     /// Begins a turn that no message started. `None` when the task waits for no approval.
     pub async fn approve(&self, engine: &Engine, start: Start) -> Option<Option<Begun>> {
         let mut state = self.lock().await;
-        if state.task.status.state != TaskState::AuthRequired || state.next.is_some() || !state.waiting.is_empty() {
+        let waits = state.task.status.state == TaskState::AuthRequired && state.next.is_none() && state.waiting.is_empty();
+        // A turn that runs and is not over was begun by the first of two approvals.
+        if !waits || (state.running.is_some() && !state.over) {
             return None;
         }
         if state.running.is_some() {
@@ -405,7 +497,10 @@ impl Slot {
             match self.conclude(engine, &mut state, running, &how).await {
                 // The store failed. The task must not stand there as if somebody worked on it, so this goes on until
                 // the store is back, and meanwhile the turn counts as running.
-                Err(Over::NotKept) => drop(state),
+                Err(Over::NotKept) => {
+                    self.break_off(&mut state, running.turn);
+                    drop(state);
+                }
                 Ok(()) | Err(_) => break state,
             }
             tokio::time::sleep(pause).await;
@@ -413,14 +508,19 @@ impl Slot {
         };
         running.end();
         state.running = None;
+        self.next(engine, &mut state).await
+    }
+
+    /// The next turn, if something waits for it.
+    async fn next(&self, engine: &Engine, state: &mut State) -> Option<Begun> {
         if state.task.status.state.is_terminal() {
             return None;
         }
         if let Some(start) = state.next.take() {
-            return Some(self.begin_without_message(engine, &mut state, start));
+            return Some(self.begin_without_message(engine, state, start));
         }
         while let Some((turn, incoming)) = state.waiting.pop_front() {
-            if let Some(begun) = self.begin(engine, &mut state, turn, incoming).await {
+            if let Some(begun) = self.begin(engine, state, turn, incoming, true).await {
                 return Some(begun);
             }
         }
@@ -477,6 +577,15 @@ impl Slot {
         }
     }
 
+    /// Waits for the turn that runs, if one does.
+    pub async fn joined(&self, asker: Asker) {
+        let turn = {
+            let state = self.lock().await;
+            state.running.as_ref().map_or(state.turns, |running| running.turn)
+        };
+        self.settled(turn, asker).await;
+    }
+
     /// Waits for a turn to settle, whoever started it.
     pub async fn settled(&self, turn: u32, asker: Asker) {
         let mut state = self.lock().await;
@@ -505,25 +614,33 @@ impl Slot {
         if config.id.is_none() {
             config.id = protocol::ConfigId::new(engine.ids.next()).ok();
         }
+        let Some(id) = config.id.clone() else { return Err(ErrorKind::Internal.into()) };
         engine.store.put_config(&self.id, &config).await.map_err(|cause| engine.internal(&cause))?;
-        state.queues.retain(|queue| queue.id() != config.id.as_ref());
+        engine.pusher.discard(&self.id, &id);
+        state.configs.retain(|known| *known != id);
         if !state.task.status.state.is_terminal() {
-            state.queues.push(engine.pusher.open(config.clone()));
+            state.configs.push(id);
         }
         Ok(config)
     }
 
-    /// Drops the queue of a webhook with what is still in it.
-    pub async fn drop_config(&self, id: &protocol::ConfigId) {
+    /// Takes a webhook away with what it had not got yet.
+    pub async fn drop_config(&self, engine: &Engine, id: &ConfigId) -> Result<(), StoreError> {
         let mut state = self.lock().await;
-        state.queues.retain(|queue| {
-            let keep = queue.id() != Some(id);
-            if !keep {
-                queue.discard();
-            }
-            keep
-        });
+        engine.store.delete_config(&self.id, id).await?;
+        engine.pusher.discard(&self.id, id);
+        state.configs.retain(|known| known != id);
+        Ok(())
     }
+}
+
+/// What is kept together with a message.
+#[derive(Debug, Default)]
+struct With<'a> {
+    /// It waited beside the task and does not any more.
+    waited: bool,
+    /// As it was sent, if it is to be remembered.
+    sent: Option<&'a Message>,
 }
 
 /// The pause before the end of a turn is kept again, when the store failed. It doubles with each further failure.
@@ -531,6 +648,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// What the server says of a task whose process died.
+const RESTARTED: &str = "The agent restarted.";
 /// What the server says when a client ends a task.
 const CANCELED: &str = "Canceled at the client's request.";
 

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use protocol::{Change, ConfigId, TaskId, TaskPushNotificationConfig};
-use server::store::{Kept, Memory, Page, Query, Record, Store, StoreError};
+use protocol::{ConfigId, Message, Task, TaskId, TaskPushNotificationConfig, Timestamp};
+use server::store::{
+    Created, Delivery, GivenUp, Keep, Kept, Memory, Page, Principal, Query, Record, Step, Store, StoreError,
+};
 
 /// A store in memory that answers late, as one on disk would, and that can be made to fail.
 #[derive(Debug, Default)]
@@ -24,9 +26,6 @@ impl Slow {
     }
 
     fn late<'a, T: Send + Unpin + 'a>(&'a self, kept: Kept<'a, T>) -> Kept<'a, T> {
-        if self.fails.load(Ordering::SeqCst) {
-            return Kept::Later(Box::pin(async { Err(StoreError("made to fail".into())) }));
-        }
         Kept::Later(Box::pin(async move {
             let kept = kept.await;
             tokio::time::sleep(self.pause).await;
@@ -35,38 +34,37 @@ impl Slow {
     }
 }
 
+/// One method of the store: refused when it is made to fail, else late.
+macro_rules! late {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+        fn $name<'a>(&'a self, $($argument: $type),*) -> Kept<'a, $answer> {
+            if self.fails.load(Ordering::SeqCst) {
+                return Kept::Later(Box::pin(async { Err(StoreError::failed("made to fail")) }));
+            }
+            self.late(self.inner.$name($($argument),*))
+        }
+    )*};
+}
+
 impl Store for Slow {
-    fn create<'a>(&'a self, record: &'a Record) -> Kept<'a, ()> {
-        if self.fails.load(Ordering::SeqCst) {
-            return self.late(Kept::now(()));
-        }
-        self.late(self.inner.create(record))
-    }
-
-    fn keep<'a>(&'a self, record: &'a Record, change: &'a Change) -> Kept<'a, ()> {
-        if self.fails.load(Ordering::SeqCst) {
-            return self.late(Kept::now(()));
-        }
-        self.late(self.inner.keep(record, change))
-    }
-
-    fn load<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Record>> {
-        self.late(self.inner.load(id))
-    }
-
-    fn list<'a>(&'a self, query: &'a Query) -> Kept<'a, Page> {
-        self.late(self.inner.list(query))
-    }
-
-    fn put_config<'a>(&'a self, task: &'a TaskId, config: &'a TaskPushNotificationConfig) -> Kept<'a, ()> {
-        self.late(self.inner.put_config(task, config))
-    }
-
-    fn configs<'a>(&'a self, task: &'a TaskId) -> Kept<'a, Vec<TaskPushNotificationConfig>> {
-        self.late(self.inner.configs(task))
-    }
-
-    fn delete_config<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, ()> {
-        self.late(self.inner.delete_config(task, id))
+    late! {
+        create(record: &'a Record, sent: Option<&'a Message>) -> Created;
+        keep(step: &'a Step<'a>) -> ();
+        load(id: &'a TaskId) -> Option<Record>;
+        list(query: &'a Query) -> Page;
+        unfinished() -> Vec<TaskId>;
+        awaiting_approval() -> Vec<Arc<Task>>;
+        came_to(owner: &'a Principal, message: &'a Message) -> Option<TaskId>;
+        wait(task: &'a TaskId, message: &'a Message) -> ();
+        waiting(task: &'a TaskId) -> Vec<Message>;
+        put_config(task: &'a TaskId, config: &'a TaskPushNotificationConfig) -> ();
+        configs(task: &'a TaskId) -> Vec<TaskPushNotificationConfig>;
+        delete_config(task: &'a TaskId, id: &'a ConfigId) -> ();
+        next_delivery(task: &'a TaskId, id: &'a ConfigId) -> Option<Delivery>;
+        delivered(task: &'a TaskId, id: &'a ConfigId, number: u64) -> ();
+        give_up(task: &'a TaskId, id: &'a ConfigId, why: &'a str, now: Timestamp) -> ();
+        given_up() -> Vec<GivenUp>;
+        undelivered() -> Vec<(TaskId, ConfigId)>;
+        retain(keep: &'a Keep) -> Vec<TaskId>;
     }
 }

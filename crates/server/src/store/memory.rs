@@ -1,11 +1,16 @@
 //! The store in memory: gone with the process.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{PoisonError, RwLock};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use protocol::{Change, ConfigId, ContextId, Task, TaskId, TaskPushNotificationConfig, TaskState, Timestamp};
+use bytes::Bytes;
+use protocol::{
+    Change, ConfigId, ContextId, Message, MessageId, Task, TaskId, TaskPushNotificationConfig, TaskState, Timestamp,
+};
 
-use super::{Kept, Page, Place, Principal, Query, Record, Store};
+use super::{
+    Created, Delivery, GivenUp, Keep, Kept, Page, Place, Principal, Query, Record, Step, Store, StoreError,
+};
 
 /// Keeps tasks until the process ends.
 #[derive(Debug, Default)]
@@ -14,9 +19,27 @@ pub struct Memory(RwLock<Shelves>);
 #[derive(Debug, Default)]
 struct Shelves {
     records: HashMap<TaskId, Record>,
-    configs: HashMap<TaskId, Vec<TaskPushNotificationConfig>>,
+    hooks: HashMap<TaskId, Vec<Hook>>,
     owners: HashMap<Principal, Index>,
+    waiting: HashMap<TaskId, Vec<Message>>,
+    sent: HashMap<(Principal, MessageId), (Message, TaskId)>,
+    given_up: VecDeque<GivenUp>,
+    /// All tasks that nobody works on, in the order in which they go: the ended ones first.
+    leaving: BTreeSet<(bool, Place)>,
+    /// How many bytes of JSON the ended tasks are.
+    bytes: u64,
 }
+
+/// A webhook and what it has not got yet.
+#[derive(Debug)]
+struct Hook {
+    config: TaskPushNotificationConfig,
+    queue: VecDeque<(u64, Bytes)>,
+    given_up: bool,
+}
+
+/// How many webhooks that get nothing more are remembered.
+const GIVEN_UP: usize = 1000;
 
 /// One owner's tasks in order, so that a page touches what it shows and nothing else.
 #[derive(Debug, Default)]
@@ -29,6 +52,12 @@ struct Index {
 
 fn place(task: &Task) -> Place {
     Place { time: task.status.timestamp.unwrap_or(Timestamp::from_millis(0)), id: task.id.clone() }
+}
+
+/// Where a task stands among those that may go; none while somebody works on it.
+fn leaves(task: &Task) -> Option<(bool, Place)> {
+    let state = task.status.state;
+    state.phase().settles().then(|| (!state.is_terminal(), place(task)))
 }
 
 impl Index {
@@ -114,9 +143,17 @@ impl Store for Memory {
         false
     }
 
-    fn create<'a>(&'a self, record: &'a Record) -> Kept<'a, ()> {
-        self.write(|shelves| {
+    fn create<'a>(&'a self, record: &'a Record, sent: Option<&'a Message>) -> Kept<'a, Created> {
+        Kept::now(self.write(|shelves| {
             let task = &record.task;
+            if let Some(message) = sent {
+                let key = (record.owner.clone(), message.message_id.clone());
+                match shelves.sent.get(&key) {
+                    Some((first, task)) if first == message => return Created::Already(task.clone()),
+                    Some(_) => {}
+                    None => drop(shelves.sent.insert(key, (message.clone(), task.id.clone()))),
+                }
+            }
             if !shelves.owners.contains_key(&record.owner) {
                 shelves.owners.insert(record.owner.clone(), Index::default());
             }
@@ -127,21 +164,51 @@ impl Store for Memory {
                 }
             }
             shelves.records.insert(task.id.clone(), record.clone());
-        });
-        Kept::now(())
+            Created::Here
+        }))
     }
 
-    fn keep<'a>(&'a self, record: &'a Record, change: &'a Change) -> Kept<'a, ()> {
-        self.write(|shelves| {
-            let before = shelves.records.insert(record.task.id.clone(), record.clone());
-            if let (Change::Status(_), Some(index)) = (change, shelves.owners.get_mut(&record.owner)) {
-                if let Some(before) = &before {
-                    index.remove(&before.task);
+    fn keep<'a>(&'a self, step: &'a Step<'a>) -> Kept<'a, ()> {
+        let Step { record, event, .. } = step;
+        let id = &record.task.id;
+        Kept::Now(Some(self.write(|shelves| {
+            let Some(known) = shelves.records.get_mut(id) else { return Err(StoreError::Moved) };
+            let before = std::mem::replace(known, (*record).clone());
+            match &event.change {
+                Change::Status(_) => {
+                    if let Some(index) = shelves.owners.get_mut(&record.owner) {
+                        index.remove(&before.task);
+                        index.add(&record.task);
+                    }
+                    if let Some(place) = leaves(&before.task) {
+                        shelves.leaving.remove(&place);
+                    }
+                    shelves.leaving.extend(leaves(&record.task));
                 }
-                index.add(&record.task);
+                Change::Message(message) => {
+                    if step.waited
+                        && let Some(waiting) = shelves.waiting.get_mut(id)
+                    {
+                        waiting.retain(|waits| waits.message_id != message.message_id);
+                        if waiting.is_empty() {
+                            shelves.waiting.remove(id);
+                        }
+                    }
+                    if let Some(message) = step.sent {
+                        let key = (record.owner.clone(), message.message_id.clone());
+                        shelves.sent.entry(key).or_insert_with(|| (message.clone(), id.clone()));
+                    }
+                }
+                Change::Artifact(_) => {}
             }
-        });
-        Kept::now(())
+            if step.webhooks && event.is_shown() {
+                let hooks = shelves.hooks.get_mut(id).into_iter().flatten();
+                for hook in hooks.filter(|hook| !hook.given_up) {
+                    hook.queue.push_back((event.number, event.json().clone()));
+                }
+            }
+            Ok(())
+        })))
     }
 
     fn load<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Record>> {
@@ -152,30 +219,167 @@ impl Store for Memory {
         Kept::now(self.read(|shelves| shelves.list(query)))
     }
 
+    fn unfinished(&self) -> Kept<'_, Vec<TaskId>> {
+        Kept::now(self.read(|shelves| {
+            let running = shelves.records.values().filter(|record| !record.task.status.state.phase().settles());
+            let waiting = shelves.waiting.keys().filter(|id| shelves.records.contains_key(*id));
+            let all: BTreeSet<_> = running.map(|record| &record.task.id).chain(waiting).collect();
+            all.into_iter().cloned().collect()
+        }))
+    }
+
+    fn awaiting_approval(&self) -> Kept<'_, Vec<Arc<Task>>> {
+        Kept::now(self.read(|shelves| {
+            let interrupted = shelves.leaving.range((true, lowest())..).filter_map(|(_, place)| {
+                let task = &shelves.records.get(&place.id)?.task;
+                (task.status.state == TaskState::AuthRequired).then(|| task.clone())
+            });
+            interrupted.collect()
+        }))
+    }
+
+    fn came_to<'a>(&'a self, owner: &'a Principal, message: &'a Message) -> Kept<'a, Option<TaskId>> {
+        Kept::now(self.read(|shelves| {
+            let known = shelves.sent.get(&(owner.clone(), message.message_id.clone()));
+            known.filter(|(first, _)| first == message).map(|(_, task)| task.clone())
+        }))
+    }
+
+    fn wait<'a>(&'a self, task: &'a TaskId, message: &'a Message) -> Kept<'a, ()> {
+        self.write(|shelves| shelves.waiting.entry(task.clone()).or_default().push(message.clone()));
+        Kept::now(())
+    }
+
+    fn waiting<'a>(&'a self, task: &'a TaskId) -> Kept<'a, Vec<Message>> {
+        Kept::now(self.read(|shelves| shelves.waiting.get(task).cloned().unwrap_or_default()))
+    }
+
     fn put_config<'a>(&'a self, task: &'a TaskId, config: &'a TaskPushNotificationConfig) -> Kept<'a, ()> {
         self.write(|shelves| {
-            let configs = shelves.configs.entry(task.clone()).or_default();
-            match configs.iter_mut().find(|known| known.id == config.id) {
-                Some(known) => *known = config.clone(),
-                None => configs.push(config.clone()),
+            let hooks = shelves.hooks.entry(task.clone()).or_default();
+            let hook = Hook { config: config.clone(), queue: VecDeque::new(), given_up: false };
+            match hooks.iter_mut().find(|known| known.config.id == config.id) {
+                Some(known) => *known = hook,
+                None => hooks.push(hook),
             }
         });
         Kept::now(())
     }
 
     fn configs<'a>(&'a self, task: &'a TaskId) -> Kept<'a, Vec<TaskPushNotificationConfig>> {
-        Kept::now(self.read(|shelves| shelves.configs.get(task).cloned().unwrap_or_default()))
+        Kept::now(self.read(|shelves| {
+            let hooks = shelves.hooks.get(task).into_iter().flatten();
+            hooks.map(|hook| hook.config.clone()).collect()
+        }))
     }
 
     fn delete_config<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, ()> {
         self.write(|shelves| {
-            if let Some(configs) = shelves.configs.get_mut(task) {
-                configs.retain(|known| known.id.as_ref() != Some(id));
-                if configs.is_empty() {
-                    shelves.configs.remove(task);
+            if let Some(hooks) = shelves.hooks.get_mut(task) {
+                hooks.retain(|known| known.config.id.as_ref() != Some(id));
+                if hooks.is_empty() {
+                    shelves.hooks.remove(task);
                 }
             }
         });
         Kept::now(())
+    }
+
+    fn next_delivery<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, Option<Delivery>> {
+        Kept::now(self.read(|shelves| {
+            let hook = shelves.hooks.get(task)?.iter().find(|known| known.config.id.as_ref() == Some(id))?;
+            let (number, json) = hook.queue.front()?.clone();
+            Some(Delivery { config: hook.config.clone(), number, json })
+        }))
+    }
+
+    fn delivered<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId, number: u64) -> Kept<'a, ()> {
+        self.write(|shelves| {
+            if let Some(hook) = shelves.hook(task, id) {
+                hook.queue.retain(|(waits, _)| *waits != number);
+            }
+        });
+        Kept::now(())
+    }
+
+    fn give_up<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId, why: &'a str, now: Timestamp) -> Kept<'a, ()> {
+        self.write(|shelves| {
+            let Some(hook) = shelves.hook(task, id) else { return };
+            hook.queue.clear();
+            hook.given_up = true;
+            let config = hook.config.clone();
+            shelves.given_up.push_front(GivenUp { task: task.clone(), config, why: why.to_owned(), since: now });
+            shelves.given_up.truncate(GIVEN_UP);
+        });
+        Kept::now(())
+    }
+
+    fn given_up(&self) -> Kept<'_, Vec<GivenUp>> {
+        Kept::now(self.read(|shelves| shelves.given_up.iter().cloned().collect()))
+    }
+
+    fn undelivered(&self) -> Kept<'_, Vec<(TaskId, ConfigId)>> {
+        Kept::now(self.read(|shelves| {
+            let hooks = shelves.hooks.iter().flat_map(|(task, hooks)| hooks.iter().map(move |hook| (task, hook)));
+            let left = hooks.filter(|(_, hook)| !hook.queue.is_empty());
+            left.filter_map(|(task, hook)| Some((task.clone(), hook.config.id.clone()?))).collect()
+        }))
+    }
+
+    fn retain<'a>(&'a self, keep: &'a Keep) -> Kept<'a, Vec<TaskId>> {
+        Kept::now(self.write(|shelves| shelves.retain(keep)))
+    }
+}
+
+/// A place before all others.
+fn lowest() -> Place {
+    let id = TaskId::new("\0").unwrap_or_else(|_| unreachable!("the id is not empty"));
+    Place { time: Timestamp::from_millis(i64::MIN), id }
+}
+
+impl Shelves {
+    fn hook(&mut self, task: &TaskId, id: &ConfigId) -> Option<&mut Hook> {
+        self.hooks.get_mut(task)?.iter_mut().find(|known| known.config.id.as_ref() == Some(id))
+    }
+
+    fn retain(&mut self, keep: &Keep) -> Vec<TaskId> {
+        let mut gone = Vec::new();
+        let too_many = |records: usize| keep.tasks.is_some_and(|most| records as u64 > most);
+        loop {
+            let oldest = |ended: bool| {
+                let from = (!ended, lowest());
+                self.leaving.range(from..).next().filter(|(interrupted, _)| *interrupted != ended)
+            };
+            let aged = |place: &&(bool, Place)| keep.since.is_some_and(|since| place.1.time < since);
+            let first = if too_many(self.records.len()) || keep.bytes.is_some_and(|most| self.bytes > most) {
+                self.leaving.first()
+            } else {
+                oldest(true).filter(aged).or_else(|| oldest(false).filter(aged))
+            };
+            let Some(place) = first.cloned() else { return gone };
+            self.leaving.remove(&place);
+            self.drop_task(&place.1.id);
+            gone.push(place.1.id);
+        }
+    }
+
+    fn drop_task(&mut self, id: &TaskId) {
+        let Some(record) = self.records.remove(id) else { return };
+        if let Some(index) = self.owners.get_mut(&record.owner) {
+            index.remove(&record.task);
+            if let Some(context_id) = &record.task.context_id {
+                index.contexts.remove(&(context_id.clone(), id.clone()));
+            }
+        }
+        self.hooks.remove(id);
+        self.waiting.remove(id);
+        if !self.sent.is_empty() {
+            for message in &record.task.history {
+                let key = (record.owner.clone(), message.message_id.clone());
+                if self.sent.get(&key).is_some_and(|(_, task)| task == id) {
+                    self.sent.remove(&key);
+                }
+            }
+        }
     }
 }

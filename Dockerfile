@@ -20,6 +20,8 @@ FROM debian:bookworm-slim AS base
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 # By number, so that it can be checked without /etc/passwd. Nothing in these images is this user's to write.
 USER 10001:10001
+# So tasks are kept in memory, unless a volume and A2A_STORE=sqlite:PATH say otherwise.
+ENV A2A_STORE=memory
 
 FROM base AS planner
 COPY --from=build /out/planner /usr/local/bin/

@@ -31,7 +31,7 @@ pub use card::AgentCard;
 pub use dial::Dial;
 pub use error::{Error, ErrorKind};
 pub use event::{StreamResponse, TaskArtifactUpdateEvent, TaskStatusUpdateEvent};
-pub use id::{ArtifactId, ConfigId, ContextId, MessageId, TaskId};
+pub use id::{ArtifactId, ConfigId, ContextId, EmptyId, MessageId, TaskId};
 pub use json::{Json, Object};
 pub use message::{Message, Role};
 pub use part::{Content, Part};

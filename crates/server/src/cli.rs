@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use crate::agent::Agent;
 use crate::attempt::Dedupe;
 use crate::setup::{Credential, Setup};
+use crate::store::{Memory, Store};
 
 /// The flags of an agent binary.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,9 +34,19 @@ pub struct Flags {
     /// A pause before each event, in milliseconds, so that a person can watch.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub pace: u64,
-    /// Where tasks are kept.
-    #[arg(long, value_name = "STORE", default_value = "memory")]
-    pub store: StoreChoice,
+    /// Where tasks are kept: memory, sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE. Without it: a file of this
+    /// agent's in the user's state directory, if this build has SQLite.
+    #[arg(long, env = "A2A_STORE", value_name = "STORE", hide_env_values = true)]
+    pub store: Option<StoreChoice>,
+    /// How long a task is kept after its last status, such as 90s, 12h or 7d. Without it: for ever.
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub keep: Option<Duration>,
+    /// How many tasks are kept; the oldest go first.
+    #[arg(long, value_name = "NUMBER")]
+    pub keep_tasks: Option<u64>,
+    /// How many bytes of tasks are kept; the oldest go first.
+    #[arg(long, value_name = "BYTES")]
+    pub keep_bytes: Option<u64>,
     /// The bearer token that callers must send.
     #[arg(long, env = "A2A_TOKEN", value_name = "T", hide_env_values = true)]
     pub token: Option<String>,
@@ -76,10 +87,97 @@ pub struct Flags {
 }
 
 /// Where tasks are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum StoreChoice {
     /// In memory, gone with the process.
     Memory,
+    /// In a file.
+    Sqlite(PathBuf),
+    /// In a database that several processes may share. The URL may hold a password.
+    Postgres(String),
+}
+
+impl std::fmt::Debug for StoreChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(_) => f.write_str("postgres"),
+        }
+    }
+}
+
+impl std::str::FromStr for StoreChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "memory" => Ok(Self::Memory),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(text.to_owned())),
+            _ => Err("a store is memory, sqlite:PATH or postgres://…".to_owned()),
+        }
+    }
+}
+
+impl StoreChoice {
+    /// The file of an agent in the user's state directory; memory when this build has no SQLite or there is no such
+    /// directory.
+    fn usual(agent: &str) -> Self {
+        let folder = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let home = || std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
+        match folder.or_else(home) {
+            Some(folder) if cfg!(feature = "sqlite") => {
+                Self::Sqlite(folder.join("a2a").join(format!("{}.sqlite", file_name(agent))))
+            }
+            _ => Self::Memory,
+        }
+    }
+
+    /// Opens the store of an agent. The error is for the person who started it: what is wrong, and what to do.
+    pub async fn open(&self, agent: &str) -> Result<Arc<dyn Store>, String> {
+        let _ = agent;
+        match self {
+            Self::Memory => Ok(Arc::new(Memory::default())),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => match crate::store::Sql::sqlite(path).await {
+                Ok(store) => Ok(Arc::new(store)),
+                Err(cause) => Err(cause.to_string()),
+            },
+            #[cfg(not(feature = "sqlite"))]
+            Self::Sqlite(_) => Err("this build keeps no tasks in files; build it with --features sqlite".to_owned()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => match crate::store::Sql::postgres(url, agent).await {
+                Ok(store) => Ok(Arc::new(store)),
+                Err(cause) => Err(cause.to_string()),
+            },
+            #[cfg(not(feature = "postgres"))]
+            Self::Postgres(_) => {
+                Err("this build keeps no tasks in PostgreSQL; build it with --features postgres".to_owned())
+            }
+        }
+    }
+}
+
+/// An agent's name as a file may be called.
+fn file_name(agent: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    agent.chars().map(plain).collect()
+}
+
+/// A time as a person writes it.
+fn span(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "s" | "" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => 0,
+    };
+    let number: Option<u64> = digits.parse().ok();
+    let seconds = number.and_then(|number| number.checked_mul(unit)).filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or_else(|| "a time is a number with s, m, h or d, such as 7d".to_owned())
 }
 
 fn path(text: &str) -> Result<String, String> {
@@ -161,7 +259,7 @@ fn make_key(file: &Path) -> String {
     format!("`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out {file}` makes a new one")
 }
 
-async fn serve(flags: &Flags, notice: &str, setup: Setup, own: SocketAddr) -> ExitCode {
+async fn serve(flags: &Flags, notice: &str, mut setup: Setup, own: SocketAddr) -> ExitCode {
     let listeners = match listen(flags.listen, own).await {
         Ok(listeners) => listeners,
         Err((address, cause)) if cause.kind() == io::ErrorKind::AddrInUse => {
@@ -169,6 +267,13 @@ async fn serve(flags: &Flags, notice: &str, setup: Setup, own: SocketAddr) -> Ex
         }
         Err((address, cause)) => return cannot(&format!("cannot listen on {address}: {cause}")),
     };
+    let name = setup.agent.card().name;
+    let choice = flags.store.clone().unwrap_or_else(|| StoreChoice::usual(&name));
+    let store = match choice.open(&name).await {
+        Ok(store) => store,
+        Err(why) => return cannot(&why),
+    };
+    tracing::info!("tasks are kept in {choice:?}");
     let signals = match Signals::new() {
         Ok(signals) => signals,
         Err(cause) => return cannot(&format!("signals cannot be caught: {cause}")),
@@ -183,6 +288,7 @@ async fn serve(flags: &Flags, notice: &str, setup: Setup, own: SocketAddr) -> Ex
             "other machines will read localhost in this agent's card; --host NAME or --public-url URL mends it"
         );
     }
+    setup.store = store;
     tracing::info!("{notice}");
     println!("{} is ready: {}{}", setup.agent.card().name, base.trim_end_matches('/'), media::CARD_PATH);
     let served = crate::run(listeners, setup, signals.any()).await;
@@ -208,6 +314,9 @@ fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     setup.limits.grace = Duration::from_secs(flags.grace);
     setup.limits.pace = Duration::from_millis(flags.pace);
     setup.limits.body = flags.max_body;
+    setup.limits.keep = flags.keep;
+    setup.limits.keep_tasks = flags.keep_tasks;
+    setup.limits.keep_bytes = flags.keep_bytes;
     setup
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use crate::push::Pusher;
 use crate::say::{Over, Say, Voice};
 use crate::setup::{Limits, Setup};
 use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot};
-use crate::store::{Created, GivenUp, Keep, Page, Place, Principal, Query, Record, Store, StoreError};
+use crate::store::{Call, Created, GivenUp, Keep, Page, Place, Principal, Query, Record, Store, StoreError};
 
 /// Who calls, and how the agent was reached.
 #[derive(Debug, Clone)]
@@ -85,6 +85,8 @@ pub(crate) struct Engine {
     pub attempts: Attempts,
     pub limits: Limits,
     live: RwLock<HashMap<TaskId, Arc<Slot>>>,
+    /// Tasks to be given back, or gone on with, when the shared store can be reached.
+    releasing: Mutex<Vec<TaskId>>,
     /// Fires when the server shuts down: nothing new is taken.
     closing: CancellationToken,
     /// Fires when the grace is over; the stop of every turn is its child.
@@ -119,6 +121,7 @@ impl Engine {
             attempts: Attempts::new(setup.dedupe),
             limits: setup.limits.clone(),
             live: RwLock::default(),
+            releasing: Mutex::default(),
             closing: CancellationToken::new(),
             stop: CancellationToken::new(),
         })
@@ -161,6 +164,135 @@ impl Engine {
             tokio::spawn(async move { engine.run(slot, begun).await });
         }
         Ok(())
+    }
+
+    /// Lives together with the other processes that share the store, for as long as the server runs: says that this one
+    /// lives, takes over what the dead have left, and hears what the others do.
+    pub async fn live_together(self: Arc<Self>) {
+        if self.store.shared().is_none() {
+            return;
+        }
+        tokio::join!(self.clone().beat(), self.clone().listen());
+    }
+
+    async fn beat(self: Arc<Self>) {
+        let Some(shared) = self.store.shared() else { return };
+        let mut last = tokio::time::Instant::now();
+        loop {
+            match tokio::time::timeout(BEAT_LIMIT, shared.beat()).await {
+                Ok(Ok(taken)) => {
+                    if taken.was_dead && last.elapsed() > ALONE_LIMIT {
+                        self.drop_work("the other processes have taken over").await;
+                    }
+                    last = tokio::time::Instant::now();
+                    for id in &taken.tasks {
+                        tracing::info!(task = %id, "taken over from a process that is gone");
+                        if let Err(cause) = self.resume(id).await {
+                            // It is this process's; the next beat tries again.
+                            tracing::warn!(task = %id, %cause, "not resumed yet");
+                            self.release_later(id);
+                        }
+                    }
+                    for id in taken.cancel {
+                        self.cancel_here(&id);
+                    }
+                    let left = std::mem::take(&mut *self.releasing.lock().unwrap_or_else(PoisonError::into_inner));
+                    for id in left {
+                        if let Err(cause) = self.resume(&id).await {
+                            tracing::warn!(task = %id, %cause, "not resumed yet");
+                            self.release_later(&id);
+                        }
+                    }
+                    match self.store.undelivered().await {
+                        Ok(left) => left.iter().for_each(|(task, config)| self.pusher.wake(task, config)),
+                        Err(cause) => tracing::warn!(%cause, "webhooks wait for the store"),
+                    }
+                }
+                failed => {
+                    let cause = match failed {
+                        Ok(Err(cause)) => cause.to_string(),
+                        _ => "no answer".to_owned(),
+                    };
+                    tracing::error!("the store that is shared is not reached: {cause}");
+                    if last.elapsed() > ALONE_LIMIT {
+                        // The others take over soon, if they are not cut off as well. Nothing may run twice.
+                        self.drop_work("the store is not reached").await;
+                    }
+                }
+            }
+            tokio::time::sleep(BEAT_EVERY).await;
+        }
+    }
+
+    async fn listen(self: Arc<Self>) {
+        let Some(shared) = self.store.shared() else { return };
+        loop {
+            match shared.hear().await {
+                Ok(calls) => {
+                    for call in calls {
+                        match call {
+                            Call::Task(id) => {
+                                if let Some(slot) = self.live(&id) {
+                                    self.stir(slot);
+                                }
+                            }
+                            Call::Everything => self.slots().into_iter().for_each(|slot| self.stir(slot)),
+                        }
+                    }
+                }
+                Err(cause) => {
+                    tracing::warn!(%cause, "what the other processes do is not heard");
+                    tokio::time::sleep(BEAT_EVERY).await;
+                }
+            }
+        }
+    }
+
+    /// Another process did something to a task.
+    fn stir(self: &Arc<Self>, slot: Arc<Slot>) {
+        let engine = self.clone();
+        tokio::spawn(async move {
+            if let Some(shared) = engine.store.shared()
+                && slot.lock().await.running.is_some()
+                && let Ok(Some(news)) = shared.since(&slot.id, u64::MAX).await
+                && news.cancel
+            {
+                engine.cancel_here(&slot.id);
+            }
+            if let Some(begun) = slot.stirred(&engine).await {
+                engine.run(slot, begun).await;
+            }
+        });
+    }
+
+    /// Cancels a task whose turn this process has, at the wish of another.
+    fn cancel_here(self: &Arc<Self>, id: &TaskId) {
+        let Some(slot) = self.live(id) else { return };
+        let engine = self.clone();
+        tokio::spawn(async move {
+            if slot.lock().await.running.is_some() {
+                let _ = slot.cancel(&engine).await;
+            }
+        });
+    }
+
+    /// A task of this process's that should be given back, or gone on with, when the store can be reached.
+    pub fn release_later(&self, id: &TaskId) {
+        self.releasing.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
+    }
+
+    /// Drops all work: its results cannot be kept, and others may be about to take over.
+    async fn drop_work(&self, why: &str) {
+        for slot in self.slots() {
+            if let Some(running) = &slot.lock().await.running {
+                tracing::error!(task = %slot.id, "the work is dropped: {why}");
+                running.clone().stop_within(Duration::ZERO);
+            }
+        }
+    }
+
+    fn slots(&self) -> Vec<Arc<Slot>> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Drops what need not be kept any longer, for as long as the server runs.
@@ -492,7 +624,8 @@ impl Engine {
         seen: Option<u64>,
     ) -> Result<Reader, Error> {
         let slot = self.slot(caller, &request.id).await?;
-        let state = slot.lock().await;
+        let mut state = slot.lock().await;
+        slot.hear(self, &mut state).await?;
         if state.task.status.state.is_terminal() {
             return Err(Error::unsupported_in(&slot.id, state.task.status.state));
         }
@@ -587,11 +720,8 @@ impl Engine {
     /// Takes nothing new, lets work go on for the grace, then tells what is left to stop, and ends all streams.
     pub async fn shut_down(&self, grace: Duration) {
         self.closing.cancel();
-        let slots = || -> Vec<_> {
-            self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-        };
         let ended = async || {
-            for slot in slots() {
+            for slot in self.slots() {
                 let running = slot.lock().await.running.clone();
                 if let Some(running) = running {
                     running.ended().await;
@@ -601,16 +731,28 @@ impl Engine {
         if tokio::time::timeout(grace, ended()).await.is_err() {
             self.stop.cancel();
             if tokio::time::timeout(STOP_LIMIT, ended()).await.is_err() {
-                for slot in slots() {
+                for slot in self.slots() {
                     slot.lock().await.running.iter().for_each(|running| running.kill.notify_one());
                 }
                 let _ = tokio::time::timeout(STOP_LIMIT, ended()).await;
             }
         }
-        slots().iter().for_each(|slot| slot.log.cut());
+        self.slots().iter().for_each(|slot| slot.log.cut());
+        if let Some(shared) = self.store.shared()
+            && let Err(cause) = shared.leave().await
+        {
+            tracing::warn!(%cause, "the other processes were not told that this one goes");
+        }
     }
 }
 
+/// How often a process says that it lives.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// How long it may take to say so.
+const BEAT_LIMIT: Duration = Duration::from_secs(2);
+/// How long a process that does not reach the shared store goes on with its work: shorter than it takes the others to
+/// believe it dead.
+const ALONE_LIMIT: Duration = Duration::from_secs(4);
 /// How often old tasks are looked for.
 const RETAIN_EVERY: Duration = Duration::from_secs(1);
 /// How long work that is told to stop when the server ends may take for it; then it is dropped.

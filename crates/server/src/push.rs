@@ -257,8 +257,7 @@ impl Pusher {
                 return Tried::Final("the URL cannot be dialled".to_owned());
             }
         }
-        let mut request =
-            self.client().post(url).header(header::CONTENT_TYPE, media::A2A_JSON).body(json.clone());
+        let mut request = self.client().post(url).header(header::CONTENT_TYPE, media::A2A_JSON).body(json.clone());
         if let Some(authentication) = &config.authentication
             && let Some(credentials) = &authentication.credentials
         {

@@ -45,6 +45,7 @@ pub async fn run(
     let closing = CancellationToken::new();
     let mut beside = JoinSet::new();
     beside.spawn(host.engine.clone().retain());
+    beside.spawn(host.engine.clone().live_together());
     let mut accepting = JoinSet::new();
     for listener in listeners {
         let app = app.clone();

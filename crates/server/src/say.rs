@@ -50,6 +50,9 @@ pub enum Over {
     /// What was said could not be kept.
     #[error("the store failed")]
     NotKept,
+    /// The task is another process's: this one was cut off from the store for too long.
+    #[error("the task is another process's")]
+    Moved,
 }
 
 /// What stands behind a [`Say`]: the task, or what is needed to make it.

@@ -143,6 +143,8 @@ pub(crate) struct State {
     configs: Vec<ConfigId>,
     /// The attempts that came to this task; they are over when it ends.
     attempts: Vec<Arc<Attempt>>,
+    /// Another process has the turn.
+    elsewhere: bool,
 }
 
 /// A turn that is about to run.
@@ -169,6 +171,7 @@ impl Slot {
             waiting: VecDeque::new(),
             configs,
             attempts: Vec::new(),
+            elsewhere: false,
         };
         Self {
             id: record.task.id.clone(),
@@ -211,7 +214,7 @@ impl Slot {
         let running = running.clone();
         let change = change.draw(engine, &state.task).ok_or(Over::Ended)?;
         let kept = self.put(engine, &mut state, turn, change).await;
-        if kept == Err(Over::NotKept) {
+        if matches!(kept, Err(Over::NotKept | Over::Moved)) {
             // Work whose results cannot be kept is not worth going on with.
             self.break_off(&mut state, turn);
             drop(state);
@@ -235,15 +238,21 @@ impl Slot {
         if state.running.is_some() || state.task.status.state.is_terminal() {
             return Ok(None);
         }
-        for message in engine.store.waiting(&self.id).await? {
-            if !state.waiting.iter().any(|(_, waits)| waits.message.message_id == message.message_id) {
-                state.turns += 1;
-                let turn = state.turns;
-                state.waiting.push_back((turn, Incoming::answered(&self.owner, message)));
-            }
+        if let Some(shared) = engine.store.shared()
+            && let Some(news) = shared.since(&self.id, state.number).await?
+            && (news.record.is_some() || !news.events.is_empty())
+        {
+            // It is this process's now, but there is more to hear.
+            self.hear(engine, &mut state).await.map_err(|_| StoreError::failed("a task that was left"))?;
         }
+        state.elsewhere = false;
+        self.find_waiting(engine, &mut state).await?;
         if state.task.status.state.phase().settles() {
-            return Ok(self.next(engine, &mut state).await);
+            let next = self.next(engine, &mut state).await;
+            if next.is_none() {
+                self.release(engine).await;
+            }
+            return Ok(next);
         }
         if engine.resumes(&state.task) {
             return Ok(Some(self.begin_without_message(engine, &mut state, Start::Restart)));
@@ -267,9 +276,105 @@ impl Slot {
         if let Change::Status(update) = &change
             && update.status.state.is_terminal()
         {
+            if engine.store.shared().is_some() {
+                self.find_waiting(engine, state).await.map_err(|_| Over::NotKept)?;
+            }
             self.take_in_waiting(engine, state).await?;
         }
         self.put_with(engine, state, turn, change, With::default()).await
+    }
+
+    /// Takes up the messages that wait beside the task and that this process does not know of.
+    async fn find_waiting(&self, engine: &Engine, state: &mut State) -> Result<(), StoreError> {
+        for message in engine.store.waiting(&self.id).await? {
+            if !state.waiting.iter().any(|(_, waits)| waits.message.message_id == message.message_id) {
+                state.turns += 1;
+                let turn = state.turns;
+                state.waiting.push_back((turn, Incoming::answered(&self.owner, message)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hears what other processes did to the task, unless this one has the turn.
+    pub async fn hear(&self, engine: &Engine, state: &mut State) -> Result<(), Error> {
+        let Some(shared) = engine.store.shared() else { return Ok(()) };
+        if state.running.is_some() || state.task.status.state.is_terminal() {
+            return Ok(());
+        }
+        let news = shared.since(&self.id, state.number).await.map_err(|cause| engine.internal(&cause))?;
+        let Some(news) = news else {
+            engine.forget(&self.id);
+            return Err(Error::task_not_found(&self.id));
+        };
+        state.elsewhere = news.elsewhere;
+        if let Some(record) = news.record {
+            state.task = record.task;
+            state.number = record.number;
+            self.log.skip_to(record.number);
+            if state.task.status.state.phase().settles() {
+                let turn = state.turns;
+                self.settle(engine, state, turn);
+            }
+        }
+        for event in news.events {
+            let mut task = (*state.task).clone();
+            if let Err(refused) = task.apply(&event.change) {
+                tracing::error!(task = %self.id, %refused, "another process kept something impossible");
+                return Err(ErrorKind::Internal.into());
+            }
+            state.task = Arc::new(task);
+            self.happened(engine, state, event);
+        }
+        Ok(())
+    }
+
+    /// Another process did something to the task: this one hears it, and takes the turn if something waits here and
+    /// nobody has it.
+    pub async fn stirred(&self, engine: &Engine) -> Option<Begun> {
+        let mut state = self.lock().await;
+        if state.running.is_some() {
+            // A webhook may have been added elsewhere.
+            if let Ok(configs) = engine.store.configs(&self.id).await {
+                state.configs = configs.into_iter().filter_map(|config| config.id).collect();
+            }
+            return None;
+        }
+        self.hear(engine, &mut state).await.ok()?;
+        if state.waiting.is_empty() || !self.claim(engine, &mut state).await {
+            return None;
+        }
+        let next = self.next(engine, &mut state).await;
+        if next.is_none() {
+            self.release(engine).await;
+        }
+        next
+    }
+
+    /// Takes the turn where several processes share the store. False when another one has it.
+    async fn claim(&self, engine: &Engine, state: &mut State) -> bool {
+        let Some(shared) = engine.store.shared() else { return true };
+        for _ in 0..CLAIMS {
+            if state.elsewhere || state.task.status.state.is_terminal() {
+                return false;
+            }
+            match shared.claim(&self.id, state.number).await {
+                Ok(true) => return true,
+                Ok(false) if self.hear(engine, state).await.is_ok() => {}
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Gives the turn back where several processes share the store. What fails here is mended when this process ends.
+    async fn release(&self, engine: &Engine) {
+        if let Some(shared) = engine.store.shared()
+            && let Err(cause) = shared.release(&self.id).await
+        {
+            tracing::warn!(task = %self.id, %cause, "a task is not given back yet");
+            engine.release_later(&self.id);
+        }
     }
 
     async fn put_with(
@@ -303,23 +408,33 @@ impl Slot {
             waited: with.waited,
             sent: with.sent,
         };
-        if let Err(cause) = engine.store.keep(&step).await {
-            tracing::error!(task = %self.id, %cause, "a change was not kept");
-            return Err(Over::NotKept);
+        match engine.store.keep(&step).await {
+            Ok(()) => {}
+            Err(StoreError::Moved) => {
+                tracing::warn!(task = %self.id, "the task is another process's now");
+                return Err(Over::Moved);
+            }
+            Err(cause) => {
+                if !matches!(cause, StoreError::Waiting) {
+                    tracing::error!(task = %self.id, %cause, "a change was not kept");
+                }
+                return Err(Over::NotKept);
+            }
         }
         state.task = record.task;
+        let shown = event.is_shown();
         self.happened(engine, state, event);
+        if shown {
+            state.configs.iter().for_each(|config| engine.pusher.wake(&self.id, config));
+        }
         Ok(())
     }
 
     /// Something that is kept has happened to the task: it is told, and those who wait for it are answered.
     fn happened(&self, engine: &Engine, state: &mut State, event: Arc<Event>) {
         state.number = event.number;
-        let (turn, new, shown) = (event.turn, event.state(), event.is_shown());
+        let (turn, new) = (event.turn, event.state());
         self.log.tell(event);
-        if shown {
-            state.configs.iter().for_each(|config| engine.pusher.wake(&self.id, config));
-        }
         if new.is_some_and(|new| new.phase().settles()) {
             self.settle(engine, state, turn);
         }
@@ -356,7 +471,6 @@ impl Slot {
                 }
             }
             state.attempts.drain(..).for_each(|attempt| engine.attempts.over(&attempt));
-            state.configs.clear();
             engine.forget(&self.id);
         }
     }
@@ -370,6 +484,9 @@ impl Slot {
             let _ = incoming.asker.answer.send(Err(error));
             None
         };
+        if let Err(error) = self.hear(engine, &mut state).await {
+            return refuse(incoming, error);
+        }
         let context_id = state.task.context_id.clone();
         if incoming.message.context_id.is_some() && incoming.message.context_id != context_id {
             return refuse(incoming, Error::invalid("message.contextId", "contextId is not that of the task"));
@@ -380,11 +497,16 @@ impl Slot {
         }
         incoming.message.context_id = context_id;
         incoming.message.task_id = Some(self.id.clone());
+        let free = state.running.is_none() && self.claim(engine, &mut state).await;
+        if !state.task.status.state.phase().takes_messages() {
+            let error = Error::unsupported_in(&self.id, state.task.status.state);
+            return refuse(incoming, error);
+        }
         state.turns += 1;
         let turn = state.turns;
         incoming.asker.attempt.becomes(crate::attempt::Outcome::Turn(self.clone(), turn));
         state.attempts.push(incoming.asker.attempt.clone());
-        if state.running.is_none() {
+        if free {
             return self.begin(engine, &mut state, turn, incoming, false).await;
         }
         // One turn at a time.
@@ -403,6 +525,10 @@ impl Slot {
                 }
                 let answer = std::mem::replace(&mut incoming.asker.answer, unused);
                 let _ = answer.send(Ok(Sent::Task(state.task.clone())));
+                if state.elsewhere {
+                    // The process that has the turn finds it.
+                    return None;
+                }
             }
             Mode::Streaming => {
                 let answer = std::mem::replace(&mut incoming.asker.answer, unused);
@@ -459,6 +585,7 @@ impl Slot {
             }
             state.running = None;
             running.end();
+            self.release(engine).await;
             return None;
         }
         Some(Begun { running, start, message, task: state.task.clone(), accepted_output_modes })
@@ -467,6 +594,16 @@ impl Slot {
     /// Begins a turn that no message started. `None` when the task waits for no approval.
     pub async fn approve(&self, engine: &Engine, start: Start) -> Option<Option<Begun>> {
         let mut state = self.lock().await;
+        for _ in 0..CLAIMS {
+            self.hear(engine, &mut state).await.ok()?;
+            if !state.elsewhere {
+                break;
+            }
+            // The turn that asked for it is about to return.
+            drop(state);
+            tokio::time::sleep(FIRST_PAUSE).await;
+            state = self.lock().await;
+        }
         let waits = state.task.status.state == TaskState::AuthRequired && state.next.is_none() && state.waiting.is_empty();
         // A turn that runs and is not over was begun by the first of two approvals.
         if !waits || (state.running.is_some() && !state.over) {
@@ -475,6 +612,9 @@ impl Slot {
         if state.running.is_some() {
             state.next = Some(start);
             return Some(None);
+        }
+        if !self.claim(engine, &mut state).await {
+            return None;
         }
         Some(Some(self.begin_without_message(engine, &mut state, start)))
     }
@@ -501,6 +641,14 @@ impl Slot {
                     self.break_off(&mut state, running.turn);
                     drop(state);
                 }
+                Err(Over::Moved) => {
+                    // Whoever has the task now ends it; this process only looks on.
+                    self.break_off(&mut state, running.turn);
+                    state.running = None;
+                    running.end();
+                    let _ = self.hear(engine, &mut state).await;
+                    return None;
+                }
                 Ok(()) | Err(_) => break state,
             }
             tokio::time::sleep(pause).await;
@@ -508,7 +656,20 @@ impl Slot {
         };
         running.end();
         state.running = None;
-        self.next(engine, &mut state).await
+        if engine.store.shared().is_none() {
+            return self.next(engine, &mut state).await;
+        }
+        if state.task.status.state.is_terminal() {
+            return None;
+        }
+        if let Err(cause) = self.find_waiting(engine, &mut state).await {
+            tracing::warn!(task = %self.id, %cause, "messages beside the task wait longer");
+        }
+        let next = self.next(engine, &mut state).await;
+        if next.is_none() {
+            self.release(engine).await;
+        }
+        next
     }
 
     /// The next turn, if something waits for it.
@@ -553,9 +714,13 @@ impl Slot {
     /// Ends the task at the client's request.
     pub async fn cancel(&self, engine: &Engine) -> Result<Arc<Task>, Error> {
         let mut state = self.lock().await;
+        self.hear(engine, &mut state).await?;
         let refuse = |task: &Task| Err(Error::not_cancelable(&self.id, task.status.state));
         if state.task.status.state.is_terminal() {
             return refuse(&state.task);
+        }
+        if state.running.is_none() && !self.claim(engine, &mut state).await {
+            return self.cancel_elsewhere(engine, state).await;
         }
         let Some(running) = state.running.clone() else {
             let kept = self.set(engine, &mut state, TaskState::Canceled, CANCELED.into()).await;
@@ -574,6 +739,27 @@ impl Slot {
             TaskState::Canceled => Ok(task),
             state if state.is_terminal() => refuse(&task),
             _ => Err(ErrorKind::Internal.into()),
+        }
+    }
+
+    /// Asks the process that has the turn to cancel it, and waits until it has.
+    async fn cancel_elsewhere(&self, engine: &Engine, mut state: MutexGuard<'_, State>) -> Result<Arc<Task>, Error> {
+        let Some(shared) = engine.store.shared() else { return Err(ErrorKind::Internal.into()) };
+        if !state.task.status.state.is_terminal() {
+            shared.ask_to_cancel(&self.id).await.map_err(|cause| engine.internal(&cause))?;
+        }
+        let until = tokio::time::Instant::now() + engine.limits.cancel * 4;
+        loop {
+            self.hear(engine, &mut state).await?;
+            match state.task.status.state {
+                TaskState::Canceled => return Ok(state.task.clone()),
+                ended if ended.is_terminal() => return Err(Error::not_cancelable(&self.id, ended)),
+                _ if tokio::time::Instant::now() > until => return Err(ErrorKind::Internal.into()),
+                _ => {}
+            }
+            drop(state);
+            tokio::time::sleep(FIRST_PAUSE).await;
+            state = self.lock().await;
         }
     }
 
@@ -643,6 +829,8 @@ struct With<'a> {
     sent: Option<&'a Message>,
 }
 
+/// How often a turn is tried for when another process has just had it.
+const CLAIMS: usize = 20;
 /// The pause before the end of a turn is kept again, when the store failed. It doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest such pause.

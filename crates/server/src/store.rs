@@ -4,6 +4,8 @@
 //! anybody hear of it. A store knows nothing of turns and streams.
 
 mod memory;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod sql;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,6 +18,12 @@ use protocol::{ConfigId, ContextId, Message, Task, TaskId, TaskPushNotificationC
 use crate::hub::Event;
 
 pub use memory::Memory;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use sql::Sql;
+#[cfg(feature = "postgres")]
+pub use sql::postgres::CannotConnect;
+#[cfg(feature = "sqlite")]
+pub use sql::sqlite::CannotOpen;
 
 /// Whose tasks these are: the name that a credential stands for.
 pub type Principal = Arc<str>;
@@ -264,13 +272,16 @@ pub trait Shared: Send + Sync {
     /// Asks the process that has the turn to cancel it.
     fn ask_to_cancel<'a>(&'a self, id: &'a TaskId) -> Kept<'a, ()>;
 
-    /// Says that this process lives, takes over the tasks and webhooks of those that do not, and gives these tasks.
-    fn beat(&self) -> Kept<'_, Vec<TaskId>>;
+    /// Says that this process lives, and takes over the tasks and webhooks of those that do not.
+    fn beat(&self) -> Kept<'_, Taken>;
+
+    /// Says that this process goes: the others need not wait until they miss it.
+    fn leave(&self) -> Kept<'_, ()>;
 
     /// Takes a webhook's queue for this process. False when another process sends it.
     fn claim_queue<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, bool>;
 
-    /// Gives a webhook's queue back, if there is nothing left in it.
+    /// Gives a webhook's queue back. False when something is left in it.
     fn release_queue<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, bool>;
 
     /// Waits for what other processes have to say. Ends only with the store's failure.
@@ -282,10 +293,23 @@ pub trait Shared: Send + Sync {
 pub struct News {
     /// The events, in order, without a gap.
     pub events: Vec<Arc<Event>>,
+    /// The whole task, when events are no longer there to be read.
+    pub record: Option<Record>,
     /// Whether another process has the turn.
     pub elsewhere: bool,
     /// Whether this process has the turn and somebody asked it to cancel.
     pub cancel: bool,
+}
+
+/// What came of a sign of life.
+#[derive(Debug, Clone, Default)]
+pub struct Taken {
+    /// The tasks of dead processes, which are this one's now.
+    pub tasks: Vec<TaskId>,
+    /// Tasks of this process that somebody asked to cancel.
+    pub cancel: Vec<TaskId>,
+    /// This process was dead to the others: its tasks are theirs.
+    pub was_dead: bool,
 }
 
 /// What one process says to the others.

@@ -25,10 +25,18 @@ fn programs() -> &'static Path {
     })
 }
 
+/// A program with a state directory of its own, so that tests share no file with each other or with a person.
+fn program(name: &str, state: &Path) -> Command {
+    let mut command = Command::new(programs().join(name));
+    command.env("XDG_STATE_HOME", state).env_remove("A2A_STORE");
+    command
+}
+
 /// An agent process on a free port. Dropping it kills it.
 struct Agent {
     child: Child,
     url: String,
+    _state: tempfile::TempDir,
 }
 
 impl Agent {
@@ -37,7 +45,8 @@ impl Agent {
     }
 
     fn start_with(name: &str, more: &[&str]) -> Self {
-        let mut child = Command::new(programs().join(name))
+        let state = tempfile::tempdir().unwrap();
+        let mut child = program(name, state.path())
             .args(["--listen", "127.0.0.1:0", "--log", "warn"])
             .args(more)
             .stdout(Stdio::piped())
@@ -48,7 +57,7 @@ impl Agent {
         let card = line.split_whitespace().last().unwrap().to_owned();
         assert!(line.starts_with(&format!("{name} is ready: http://localhost:")), "{line}");
         let url = card.strip_suffix("/.well-known/agent-card.json").unwrap().to_owned();
-        Self { child, url }
+        Self { child, url, _state: state }
     }
 
     fn signal(&self, signal: &str) {
@@ -167,7 +176,8 @@ fn an_agent_ends_within_five_seconds_of_a_signal_with_code_0_even_when_it_is_wat
 fn a_taken_port_is_named_with_the_flag_that_moves_it() {
     let agent = Agent::start("test-runner");
     let listen = agent.url.replace("http://localhost", "127.0.0.1");
-    let second = Command::new(programs().join("test-runner")).args(["--listen", &listen]).output().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let second = program("test-runner", state.path()).args(["--listen", &listen]).output().unwrap();
     assert_eq!(second.status.code(), Some(2));
     let words = String::from_utf8(second.stderr).unwrap();
     assert!(words.contains("is taken; --listen ADDR moves it"), "{words}");
@@ -211,7 +221,8 @@ fn one_call_prints_words_or_json() {
 
 #[test]
 fn b88_the_secrets_of_a_webhook_are_in_no_log() {
-    let mut agent = Command::new(programs().join("test-runner"))
+    let state = tempfile::tempdir().unwrap();
+    let mut agent = program("test-runner", state.path())
         .args(["--listen", "127.0.0.1:0", "--log", "debug", "--allow-local-webhooks"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -8,9 +8,7 @@ use protocol::{
     Change, ConfigId, ContextId, Message, MessageId, Task, TaskId, TaskPushNotificationConfig, TaskState, Timestamp,
 };
 
-use super::{
-    Created, Delivery, GivenUp, Keep, Kept, Page, Place, Principal, Query, Record, Step, Store, StoreError,
-};
+use super::{Created, Delivery, GivenUp, Keep, Kept, Page, Place, Principal, Query, Record, Step, Store, StoreError};
 
 /// Keeps tasks until the process ends.
 #[derive(Debug, Default)]

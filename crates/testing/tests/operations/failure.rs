@@ -148,5 +148,5 @@ async fn a_server_that_stops_tells_its_work_to_and_ends_its_streams() {
     let (heeded, ignored, stopped) = tokio::join!(heeding.rest(), ignoring.rest(), stopped);
     stopped.expect("it stops within its grace and a second more");
     assert_eq!(frame_state(heeded.last().unwrap()), "FAILED", "work that was stopped says so");
-    assert_eq!(frame_state(ignored.last().unwrap()), "WORKING");
+    assert_eq!(frame_state(ignored.last().unwrap()), "FAILED", "work that was dropped does not stay WORKING");
 }

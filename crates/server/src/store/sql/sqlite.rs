@@ -1,0 +1,119 @@
+//! SQLite: one file for one agent, written by one process.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::migrate::MigrateError;
+
+use super::{Sql, migrate, sql};
+
+/// How many connections read beside the one that writes.
+const READERS: u32 = 4;
+
+/// Why a file cannot be the store. The text names the file and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotOpen {
+    /// Another process has it.
+    #[error("{}: another agent keeps its tasks here; stop it, or name another file with --store sqlite:PATH", .0.display())]
+    InUse(PathBuf),
+    /// A newer version of this program wrote it.
+    #[error("{}: a newer version of this agent wrote this file; use that one, or another file with --store sqlite:PATH", .0.display())]
+    Newer(PathBuf),
+    /// It is no store.
+    #[error("{}: {cause}; is it a database of this agent's? --store sqlite:PATH names another file, --store memory none", path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        cause: String,
+    },
+    /// The system refuses.
+    #[error("{}: {cause}; --store sqlite:PATH names another file, --store memory none", path.display())]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+}
+
+impl Sql {
+    /// Opens a file, or makes it with the folders above it. Commits survive `kill -9`, not the loss of power.
+    pub async fn sqlite(path: &Path) -> Result<Self, CannotOpen> {
+        let system = |cause| CannotOpen::System { path: path.to_owned(), cause };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(system)?;
+        }
+        let mut lock_path = path.as_os_str().to_owned();
+        lock_path.push("-lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(system)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(CannotOpen::InUse(path.to_owned())),
+            Err(TryLockError::Error(cause)) => return Err(system(cause)),
+        }
+        // So that what the system refuses is said in its words.
+        File::options().create(true).truncate(false).read(true).write(true).open(path).map_err(system)?;
+
+        sqlx::any::install_default_drivers();
+        let not_a_store = |cause: String| CannotOpen::NotAStore { path: path.to_owned(), cause };
+        let url = url(path).ok_or_else(|| not_a_store("the path cannot be written as a URL".to_owned()))?;
+        let options = AnyPoolOptions::new().idle_timeout(None).max_lifetime(None).after_connect(|connection, _| {
+            Box::pin(async move {
+                for setting in [
+                    "PRAGMA journal_mode = WAL",
+                    "PRAGMA synchronous = NORMAL",
+                    "PRAGMA busy_timeout = 5000",
+                    "PRAGMA foreign_keys = OFF",
+                ] {
+                    sql!(setting).execute(&mut *connection).await?;
+                }
+                Ok(())
+            })
+        });
+        let connect = || -> Result<AnyConnectOptions, CannotOpen> {
+            url.parse().map_err(|cause: sqlx::Error| not_a_store(cause.to_string()))
+        };
+        let cause = |cause: sqlx::Error| not_a_store(plain(&cause));
+        let write = options.clone().max_connections(1).min_connections(1);
+        let write = write.connect_with(connect()?).await.map_err(cause)?;
+        {
+            let mut connection = write.acquire().await.map_err(cause)?;
+            match migrate(&mut connection, "TEXT").await {
+                Ok(()) => {}
+                Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)) => {
+                    return Err(CannotOpen::Newer(path.to_owned()));
+                }
+                Err(MigrateError::Execute(sqlx::Error::Database(cause))) => {
+                    return Err(not_a_store(cause.message().to_owned()));
+                }
+                Err(cause) => return Err(not_a_store(cause.to_string())),
+            }
+        }
+        let read = options.max_connections(READERS).connect_with(connect()?).await.map_err(cause)?;
+        Ok(Self {
+            write,
+            read,
+            #[cfg(feature = "postgres")]
+            shared: None,
+            _lock: Some(lock),
+        })
+    }
+}
+
+/// What SQLite says, without what sqlx adds.
+fn plain(cause: &sqlx::Error) -> String {
+    match cause {
+        sqlx::Error::Database(cause) => cause.message().to_owned(),
+        cause => cause.to_string(),
+    }
+}
+
+/// The path as a URL of SQLite's, which percent-decodes it.
+fn url(path: &Path) -> Option<String> {
+    const KEPT: &percent_encoding::AsciiSet =
+        &percent_encoding::NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+    let path = std::path::absolute(path).ok()?;
+    Some(format!("sqlite://{}?mode=rw", percent_encoding::utf8_percent_encode(path.to_str()?, KEPT)))
+}

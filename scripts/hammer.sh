@@ -30,6 +30,7 @@ status=0
 wrong() { printf 'WRONG  %s\n' "$*"; status=1; }
 for store in "${stores[@]}"; do
   printf '\n== %s, %s s, seed %s\n' "$store" "$seconds" "$seed"
+  : >"$work/out" # not what the agent before has written
   # shellcheck disable=SC2086 # several flags
   "$programs/hammer-agent" --listen 127.0.0.1:0 --allow-local-webhooks --log error --store "$store" ${AGENT:-} \
     >"$work/out" 2>"$work/err" &

@@ -42,6 +42,8 @@ impl From<&Start> for On {
             Start::Approval { .. } => Self::Approval,
             Start::Refusal { .. } => Self::Refusal,
             Start::Expiry => Self::Expiry,
+            // A story never goes on with a turn that was broken off; if its agent did, it would begin it again.
+            Start::Restart => Self::Message,
         }
     }
 }

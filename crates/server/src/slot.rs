@@ -604,7 +604,8 @@ impl Slot {
             tokio::time::sleep(FIRST_PAUSE).await;
             state = self.lock().await;
         }
-        let waits = state.task.status.state == TaskState::AuthRequired && state.next.is_none() && state.waiting.is_empty();
+        let waits =
+            state.task.status.state == TaskState::AuthRequired && state.next.is_none() && state.waiting.is_empty();
         // A turn that runs and is not over was begun by the first of two approvals.
         if !waits || (state.running.is_some() && !state.over) {
             return None;

@@ -104,7 +104,6 @@ async fn o19_an_approval_counts_once_and_only_for_a_task_that_waits_for_it() {
 }
 
 #[tokio::test]
-#[ignore = "still open: until the turn of an approval has said something, a second approval counts too"]
 async fn o19_of_two_approvals_at_once_one_counts() {
     let gate = Arc::new(Semaphore::new(0));
     let hold = gate.clone();

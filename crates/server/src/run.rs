@@ -22,7 +22,7 @@ use crate::door::Door;
 use crate::engine::{Engine, Promises};
 use crate::host::{Envelope, Host};
 use crate::setup::Setup;
-use crate::{approvals, jsonrpc, rest};
+use crate::{approvals, cors, jsonrpc, rest};
 
 /// How long a client may take to send the head of a request.
 pub(crate) const HEAD_LIMIT: Duration = Duration::from_secs(30);
@@ -93,16 +93,18 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
         |State(host): State<Arc<Host>>, Path(id): Path<String>| async move { approvals::approve(host, &id).await };
     let approvals = |State(host): State<Arc<Host>>| approvals::list(host);
     let nothing = || async { Envelope::Bare(media::JSON).error(&ErrorKind::MethodNotFound.into()) };
-    Router::new()
+    let open = Router::new()
         .route(&setup.rpc_path, any(rpc))
         .route(&format!("{}/", setup.rpc_path.trim_end_matches('/')), any(rpc))
         .route(&format!("{}/{{*path}}", setup.rest_path), any(rest))
         .route(media::CARD_PATH, get(card))
         .route(signature::JWKS_PATH, get(keys))
-        .route("/approve/{id}", post(approve))
-        .route("/approvals", get(approvals))
-        .fallback(nothing)
-        .with_state(host)
+        .fallback(nothing);
+    let open = match cors::layer(&setup.cors) {
+        Some(layer) => open.layer(layer),
+        None => open,
+    };
+    open.route("/approve/{id}", post(approve)).route("/approvals", get(approvals)).with_state(host)
 }
 
 /// Takes connections until told to stop, then lets them finish.

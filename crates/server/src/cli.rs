@@ -31,6 +31,10 @@ pub struct Flags {
     /// The base of the card's URLs, whatever clients say.
     #[arg(long, env = "A2A_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// An origin whose web pages may call this agent, such as http://localhost:5173, or * for all. Repeatable. Without
+    /// it no page may.
+    #[arg(long, env = "A2A_CORS", value_name = "ORIGIN", value_delimiter = ',', value_parser = crate::cors::origin)]
+    pub cors: Vec<String>,
     /// A pause before each event, in milliseconds, so that a person can watch.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub pace: u64,
@@ -307,6 +311,7 @@ fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     setup.hosts.clone_from(&flags.host);
     setup.rpc_path.clone_from(&flags.rpc_path);
     setup.rest_path.clone_from(&flags.rest_path);
+    setup.cors.clone_from(&flags.cors);
     setup.dedupe = flags.dedupe.unwrap_or(defaults.dedupe);
     setup.allow_local_webhooks = flags.allow_local_webhooks;
     setup.limits.blocking = flags.blocking_limit.map(Duration::from_secs);

@@ -14,6 +14,7 @@ mod approvals;
 mod attempt;
 mod card;
 pub mod cli;
+mod cors;
 mod door;
 mod engine;
 pub mod gate;

@@ -22,7 +22,7 @@ use crate::door::Door;
 use crate::engine::{Engine, Promises};
 use crate::host::{Envelope, Host};
 use crate::setup::Setup;
-use crate::{approvals, jsonrpc, rest};
+use crate::{approvals, cors, jsonrpc, rest};
 
 /// How long a client may take to send the head of a request.
 pub(crate) const HEAD_LIMIT: Duration = Duration::from_secs(30);
@@ -100,16 +100,20 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
         approvals::failed_webhooks(host, &headers).await
     };
     let nothing = || async { Envelope::Bare(media::JSON).error(&ErrorKind::MethodNotFound.into()) };
-    Router::new()
+    let open = Router::new()
         .route(&setup.rpc_path, any(rpc))
         .route(&format!("{}/", setup.rpc_path.trim_end_matches('/')), any(rpc))
         .route(&format!("{}/{{*path}}", setup.rest_path), any(rest))
         .route(media::CARD_PATH, get(card))
         .route(signature::JWKS_PATH, get(keys))
-        .route("/approve/{id}", post(approve))
+        .fallback(nothing);
+    let open = match cors::layer(&setup.cors) {
+        Some(layer) => open.layer(layer),
+        None => open,
+    };
+    open.route("/approve/{id}", post(approve))
         .route("/approvals", get(approvals))
         .route("/push/failed", get(failed))
-        .fallback(nothing)
         .with_state(host)
 }
 

@@ -40,6 +40,8 @@ pub struct Setup {
     /// Where gRPC is served, beside the bindings over HTTP. The card then names its port.
     #[cfg(feature = "grpc")]
     pub grpc: Option<tokio::net::TcpListener>,
+    /// The origins whose pages may read answers, or `*` for all of them. Empty: none.
+    pub cors: Vec<String>,
     /// Which resent messages join their first attempt.
     pub dedupe: Dedupe,
     /// Webhooks may lead to this machine and to private networks.
@@ -126,6 +128,7 @@ impl Setup {
             rest_path: "/a2a/rest".to_owned(),
             #[cfg(feature = "grpc")]
             grpc: None,
+            cors: Vec::new(),
             dedupe: Dedupe::default(),
             allow_local_webhooks: false,
             limits: Limits::default(),

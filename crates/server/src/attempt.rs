@@ -173,7 +173,7 @@ impl Attempts {
                 lock(&self.inner).leaving.push_back((Instant::now(), attempt.clone()));
             }
             Dedupe::Always if is_new(OVER) => match attempt.outcome() {
-                Some(Outcome::Turn(..)) => lock(&self.inner).close(attempt),
+                Some(Outcome::Turn(..) | Outcome::Error(_)) => lock(&self.inner).close(attempt),
                 _ => lock(&self.inner).leaving.push_back((Instant::now(), attempt.clone())),
             },
             _ => {}

@@ -389,7 +389,6 @@ impl Engine {
             let came_to = self.store.came_to(&caller.principal, &request.message).await;
             if let Some(task) = came_to.map_err(|cause| self.internal(&cause))? {
                 self.rejoin(&caller, &task, asker).await;
-                self.attempts.over(&attempt);
                 return self.wait(answered, &attempt, &caller).await.map(|sent| Answered { sent, ticket });
             }
         }
@@ -446,12 +445,16 @@ impl Engine {
 
     /// Joins the task that the same message, sent long ago or to another process, has come to.
     async fn rejoin(&self, caller: &Caller, task: &TaskId, asker: Asker) {
+        let attempt = asker.attempt.clone();
         match self.slot(caller, task).await {
             Ok(slot) => slot.joined(asker).await,
             Err(error) => {
+                attempt.becomes(Outcome::Error(error.clone()));
                 let _ = asker.answer.send(Err(error));
             }
         }
+        // The store remembers the first attempt; this one need not be found.
+        self.attempts.over(&attempt);
     }
 
     /// All the work that one message starts: its turn, and the turns of what came meanwhile.

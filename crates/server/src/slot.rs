@@ -765,11 +765,12 @@ impl Slot {
     }
 
     /// Waits for the turn that runs, if one does.
-    pub async fn joined(&self, asker: Asker) {
+    pub async fn joined(self: &Arc<Self>, asker: Asker) {
         let turn = {
             let state = self.lock().await;
             state.running.as_ref().map_or(state.turns, |running| running.turn)
         };
+        asker.attempt.becomes(crate::attempt::Outcome::Turn(self.clone(), turn));
         self.settled(turn, asker).await;
     }
 

@@ -52,6 +52,7 @@ pub struct Connection {
     url: String,
     binding: Binding,
     token: Option<String>,
+    tenant: Option<String>,
     calls: Arc<AtomicU64>,
 }
 
@@ -70,7 +71,12 @@ impl Connection {
         calls: Arc<AtomicU64>,
     ) -> Self {
         let url = url.into().trim_end_matches('/').to_owned();
-        Self { http, url, binding, token, calls }
+        Self { http, url, binding, token, tenant: None, calls }
+    }
+
+    /// The same connection for the tenant that the interface names: every call then names it (specification 8.3.2).
+    pub fn of_tenant(self, tenant: Option<String>) -> Self {
+        Self { tenant, ..self }
     }
 
     /// The interface's URL.
@@ -90,6 +96,14 @@ impl Connection {
 
     /// Makes a call that leaves out what is not wanted.
     pub async fn open_with(&self, title: &str, call: &Call, wanted: Wanted) -> Result<Opened, ClientError> {
+        let named;
+        let call = match &self.tenant {
+            Some(tenant) => {
+                named = call.clone().of_tenant(tenant);
+                &named
+            }
+            None => call,
+        };
         match self.binding {
             Binding::JsonRpc => {
                 let method = call.method();

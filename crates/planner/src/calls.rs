@@ -104,7 +104,8 @@ impl To {
         let card = http.card("read the agent card", &self.url).await.map_err(words_of)?;
         let (interface, binding) =
             choose(&card, &[Binding::JsonRpc, Binding::HttpJson]).map_err(|none| none.to_string())?;
-        Ok(Connection::new(http.clone(), &interface.url, binding, self.token.clone()))
+        let connection = Connection::new(http.clone(), &interface.url, binding, self.token.clone());
+        Ok(connection.of_tenant(interface.tenant.clone()))
     }
 
     fn print(&self, json: &impl serde::Serialize, words: impl FnOnce() -> String) {

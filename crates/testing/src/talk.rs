@@ -238,6 +238,12 @@ impl Served {
         answer(request.body(body.to_owned())).await
     }
 
+    /// Sends any bytes as the message of any method of gRPC. Panics unless that is an error.
+    pub async fn raw_message(&self, path: &str, message: &[u8]) -> Answer {
+        let refused = foreign::raw(self, path, message.to_vec().into()).await;
+        refused.unwrap_or_else(|| panic!("{path} took it"))
+    }
+
     /// Makes any request.
     pub async fn http(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let verb = reqwest::Method::from_bytes(verb.as_bytes()).unwrap();

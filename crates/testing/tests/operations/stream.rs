@@ -188,15 +188,17 @@ async fn o05_a_reader_that_falls_behind_is_told_and_nobody_else_is_slowed() {
         |_| {},
     )
     .await;
-    let task = served.started("go").await;
-    let mut slow = served.stream(Binding::Rpc, "SubscribeToTask", json!({"id": task})).await;
-    slow.next().await.unwrap();
-    go.notify_one();
-    let ended = served.until(&task, "TASK_STATE_COMPLETED").await;
-    assert_eq!(ended["artifacts"][0]["parts"].as_array().unwrap().len(), chunks);
-    let frames = slow.rest().await;
-    assert!(frames.len() < chunks, "it was cut off");
-    assert_eq!(frames.last().unwrap()["error"]["code"], -32603);
+    for (binding, code) in [(Binding::Rpc, -32603), (Binding::Rest, 500), (Binding::Grpc, 13)] {
+        let task = served.started("go").await;
+        let mut slow = served.stream(binding, "SubscribeToTask", json!({"id": task})).await;
+        slow.next().await.unwrap();
+        go.notify_one();
+        let ended = served.until(&task, "TASK_STATE_COMPLETED").await;
+        assert_eq!(ended["artifacts"][0]["parts"].as_array().unwrap().len(), chunks);
+        let frames = slow.rest().await;
+        assert!(frames.len() < chunks, "it was cut off");
+        assert_eq!(frames.last().unwrap()["error"]["code"], code);
+    }
 }
 
 #[tokio::test]

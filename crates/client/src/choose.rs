@@ -10,14 +10,27 @@ pub enum Binding {
     JsonRpc,
     /// HTTP+JSON.
     HttpJson,
+    /// gRPC.
+    #[cfg(feature = "grpc")]
+    Grpc,
 }
 
 impl Binding {
+    /// All that this build speaks.
+    pub const SPOKEN: &[Self] = &[
+        Self::JsonRpc,
+        Self::HttpJson,
+        #[cfg(feature = "grpc")]
+        Self::Grpc,
+    ];
+
     /// The binding of a card's word, when this client speaks it.
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "JSONRPC" => Some(Self::JsonRpc),
             "HTTP+JSON" => Some(Self::HttpJson),
+            #[cfg(feature = "grpc")]
+            "GRPC" => Some(Self::Grpc),
             _ => None,
         }
     }
@@ -27,6 +40,8 @@ impl Binding {
         match self {
             Self::JsonRpc => "JSONRPC",
             Self::HttpJson => "HTTP+JSON",
+            #[cfg(feature = "grpc")]
+            Self::Grpc => "GRPC",
         }
     }
 }

@@ -52,6 +52,7 @@ pub struct Connection {
     url: String,
     binding: Binding,
     token: Option<String>,
+    tenant: Option<String>,
     calls: Arc<AtomicU64>,
 }
 
@@ -70,7 +71,12 @@ impl Connection {
         calls: Arc<AtomicU64>,
     ) -> Self {
         let url = url.into().trim_end_matches('/').to_owned();
-        Self { http, url, binding, token, calls }
+        Self { http, url, binding, token, tenant: None, calls }
+    }
+
+    /// The same connection for the tenant that the interface names: every call then names it (specification 8.3.2).
+    pub fn of_tenant(self, tenant: Option<String>) -> Self {
+        Self { tenant, ..self }
     }
 
     /// The interface's URL.
@@ -90,12 +96,25 @@ impl Connection {
 
     /// Makes a call that leaves out what is not wanted.
     pub async fn open_with(&self, title: &str, call: &Call, wanted: Wanted) -> Result<Opened, ClientError> {
+        let named;
+        let call = match &self.tenant {
+            Some(tenant) => {
+                named = call.clone().of_tenant(tenant);
+                &named
+            }
+            None => call,
+        };
         match self.binding {
             Binding::JsonRpc => {
                 let method = call.method();
                 self.open_rpc(title, method.name(), call, method.streams(), wanted).await
             }
             Binding::HttpJson => self.open_http(title, call, wanted).await,
+            #[cfg(feature = "grpc")]
+            Binding::Grpc => {
+                let token = self.token.as_deref().filter(|_| wanted.token);
+                crate::grpc::open(&self.http, &self.url, call, wanted.version, token).await
+            }
         }
     }
 
@@ -165,11 +184,14 @@ impl Connection {
 
     /// Sends a message.
     pub async fn send(&self, title: &str, request: SendMessageRequest) -> Result<Reply, ClientError> {
-        let answer = self.open(title, &Call::SendMessage(request)).await?.whole().await?;
-        match self.decode::<Box<RawValue>>(&answer) {
-            Ok(result) => reply(&result).map_err(|cause| answer.not_a2a(&format!("a message or a task ({cause})"))),
+        let sent = async {
+            let answer = self.open(title, &Call::SendMessage(request)).await?.whole().await?;
+            let result = self.decode::<Box<RawValue>>(&answer)?;
+            reply(&result).map_err(|cause| answer.not_a2a(&format!("a message or a task ({cause})")))
+        };
+        match sent.await {
             Err(ClientError::Remote(error)) => Ok(Reply::Error(error)),
-            Err(error) => Err(error),
+            sent => sent,
         }
     }
 
@@ -239,6 +261,9 @@ impl Connection {
                         .map_or_else(|| answer.not_a2a("a JSON-RPC answer"), ClientError::Remote)),
                 }
             }
+            #[cfg(feature = "grpc")]
+            Binding::Grpc => serde_json::from_slice(&answer.body)
+                .map_err(|cause| answer.not_a2a(&format!("another answer ({cause})"))),
             Binding::HttpJson => {
                 if (200..300).contains(&answer.status) {
                     let body = if answer.body.is_empty() { b"{}".as_slice() } else { &answer.body };

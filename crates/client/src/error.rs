@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A call that failed. An error of the protocol's own is no failure: it is an answer, see [`crate::Reply`] and
 /// [`ClientError::Remote`] for the operations that have no other place for it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
     /// The URL cannot be called.
     #[error("{0} is no URL that can be called")]

@@ -5,7 +5,7 @@ use protocol::{StreamResponse, media, rpc, sse};
 
 use crate::choose::Binding;
 use crate::error::ClientError;
-use crate::http::{Opened, next_piece};
+use crate::http::{Body, Opened, next_piece};
 
 /// How many bytes of a stream are shown when it turns out to be none.
 const SHOWN: usize = 80;
@@ -13,7 +13,7 @@ const SHOWN: usize = 80;
 /// One frame.
 #[derive(Debug, Clone)]
 pub struct Frame {
-    /// Its data as it came.
+    /// Its data as it came; from gRPC, the JSON that says the same.
     pub data: String,
     /// What the data says.
     pub response: StreamResponse,
@@ -60,7 +60,19 @@ impl Events {
             if self.over {
                 return Ok(None);
             }
-            match next_piece(&mut self.opened.response, &self.opened.origin, self.opened.idle).await? {
+            #[allow(clippy::infallible_destructuring_match, reason = "there are two with the feature grpc")]
+            let response = match &mut self.opened.body {
+                Body::Http(response) => response,
+                #[cfg(feature = "grpc")]
+                Body::Grpc(messages) => {
+                    let data = messages.next().await?;
+                    if self.beginning.take().is_some() && data.is_none() {
+                        return Err(messages.not_a2a(&"not one event came"));
+                    }
+                    return Ok(data);
+                }
+            };
+            match next_piece(response, &self.opened.origin, self.opened.idle).await? {
                 Some(piece) => {
                     if let Some(beginning) = self.beginning.as_mut().filter(|beginning| beginning.len() < SHOWN) {
                         beginning.extend_from_slice(&piece[..piece.len().min(SHOWN - beginning.len())]);
@@ -128,6 +140,8 @@ fn decode(data: &str, binding: Binding) -> Result<StreamResponse, Undecodable> {
             Ok(rpc::Answer::Error(error)) => Err(Undecodable::Remote(error)),
             Err(cause) => Err(nonsense(&cause)),
         },
+        #[cfg(feature = "grpc")]
+        Binding::Grpc => serde_json::from_str(data).map_err(|cause| nonsense(&cause)),
         Binding::HttpJson => serde_json::from_str(data).map_err(|cause| match http_error(data.as_bytes()) {
             Some(error) => Undecodable::Remote(error),
             None => nonsense(&cause),

@@ -29,14 +29,17 @@ impl Default for Limits {
 }
 
 /// The largest answer that is read whole, in bytes.
-const LARGEST: usize = 64 << 20;
+pub(crate) const LARGEST: usize = 64 << 20;
 
 /// Makes HTTP exchanges. Cheap to clone.
 #[derive(Clone)]
 pub struct Http {
     client: Client,
-    dial: Dial,
-    limits: Limits,
+    /// What gRPC goes over: HTTP/2, whoever answers.
+    #[cfg(feature = "grpc")]
+    pub(crate) http2: Client,
+    pub(crate) dial: Dial,
+    pub(crate) limits: Limits,
     tap: Option<Arc<dyn Tap>>,
 }
 
@@ -89,9 +92,16 @@ pub struct Opened {
     pub(crate) origin: String,
     pub(crate) status: u16,
     pub(crate) headers: Headers,
-    pub(crate) response: reqwest::Response,
+    pub(crate) body: Body,
     pub(crate) exchange: Option<Box<dyn Exchange>>,
     pub(crate) idle: Duration,
+}
+
+/// Where the rest of an answer comes from.
+pub(crate) enum Body {
+    Http(reqwest::Response),
+    #[cfg(feature = "grpc")]
+    Grpc(crate::grpc::Messages),
 }
 
 impl std::fmt::Debug for Opened {
@@ -103,6 +113,10 @@ impl std::fmt::Debug for Opened {
 impl Opened {
     /// Whether a stream of events follows.
     pub fn is_event_stream(&self) -> bool {
+        #[cfg(feature = "grpc")]
+        if let Body::Grpc(messages) = &self.body {
+            return messages.method.streams();
+        }
         let stated = self.headers.iter().find(|(name, _)| name == "content-type");
         stated.is_some_and(|(_, value)| media::is(value, media::EVENT_STREAM))
     }
@@ -126,8 +140,14 @@ impl Opened {
     }
 
     async fn read(&mut self) -> Result<Vec<u8>, ClientError> {
+        #[allow(clippy::infallible_destructuring_match, reason = "there are two with the feature grpc")]
+        let response = match &mut self.body {
+            Body::Http(response) => response,
+            #[cfg(feature = "grpc")]
+            Body::Grpc(messages) => return messages.one().await,
+        };
         let mut body = Vec::new();
-        while let Some(piece) = next_piece(&mut self.response, &self.origin, self.idle).await? {
+        while let Some(piece) = next_piece(response, &self.origin, self.idle).await? {
             body.extend_from_slice(&piece);
             if body.len() > LARGEST {
                 let why = format!("the answer is larger than {LARGEST} bytes");
@@ -151,8 +171,14 @@ pub(crate) async fn next_piece(
     }
 }
 
+/// Names in lower case, in the order in which they came.
+pub(crate) fn headers_of(response: &reqwest::Response) -> Headers {
+    let headers = response.headers().iter();
+    headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
+}
+
 /// The innermost cause, which says most in the fewest words.
-fn first_cause(error: &dyn Error) -> String {
+pub(crate) fn first_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
@@ -165,14 +191,21 @@ impl Http {
     pub fn new(dial: Dial, limits: Limits, tap: Option<Arc<dyn Tap>>) -> Self {
         // Fails when a provider is there already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .connect_timeout(limits.connect)
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .tcp_nodelay(true)
-            .build()
-            .unwrap_or_default();
-        Self { client, dial, limits, tap }
+        let builder = || {
+            Client::builder()
+                .connect_timeout(limits.connect)
+                .redirect(reqwest::redirect::Policy::none())
+                .no_proxy()
+                .tcp_nodelay(true)
+        };
+        Self {
+            client: builder().http1_only().build().unwrap_or_default(),
+            #[cfg(feature = "grpc")]
+            http2: crate::grpc::client(builder(), &limits).unwrap_or_default(),
+            dial,
+            limits,
+            tap,
+        }
     }
 
     /// Sends a request and waits for the head of its answer. `headers` are sent in this order, after `Host`.
@@ -215,11 +248,8 @@ impl Http {
         match sent {
             Ok(response) => {
                 let status = response.status().as_u16();
-                let headers = response.headers().iter();
-                let headers = headers
-                    .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-                    .collect();
-                Ok(Opened { origin, status, headers, response, exchange, idle: self.limits.idle })
+                let (headers, body) = (headers_of(&response), Body::Http(response));
+                Ok(Opened { origin, status, headers, body, exchange, idle: self.limits.idle })
             }
             Err(error) => {
                 if let Some(exchange) = &mut exchange {
@@ -230,7 +260,11 @@ impl Http {
         }
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder, origin: &str) -> Result<reqwest::Response, ClientError> {
+    pub(crate) async fn send(
+        &self,
+        request: reqwest::RequestBuilder,
+        origin: &str,
+    ) -> Result<reqwest::Response, ClientError> {
         let origin = origin.to_owned();
         let sent = match self.limits.answer {
             None => request.send().await,

@@ -5,6 +5,10 @@
 //! Whoever wants to listen to what goes over the wire hands in a [`Tap`]. A [`Connection`] makes one call at a time
 //! or several; a stream ends when its [`Events`] are dropped.
 //!
+//! With the feature `grpc` it speaks gRPC too: [`Binding::SPOKEN`] says what a build speaks. What goes over gRPC is not
+//! told to the tap, which knows of HTTP with readable bodies; the connection's answers and frames are the same JSON that
+//! HTTP+JSON would have brought.
+//!
 //! What is left out: retries, and every decision about what to do next (`planner`).
 
 mod card;
@@ -12,6 +16,8 @@ mod choose;
 mod connection;
 mod error;
 mod events;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http;
 pub mod live;
 mod tap;

@@ -18,7 +18,7 @@ pub struct Sent<'a> {
     pub body: Option<&'a [u8]>,
 }
 
-/// Whoever listens to exchanges.
+/// Whoever listens to exchanges. Those over gRPC are not told.
 pub trait Tap: Send + Sync {
     /// A request leaves. What comes of it is told to the exchange.
     fn begin(&self, sent: Sent<'_>) -> Box<dyn Exchange>;

@@ -27,6 +27,7 @@ impl Planner {
         let token = if card.security_requirements.is_empty() { None } else { token(&card.name) };
         let (http, calls) = (self.http.clone(), self.calls.clone());
         let connection = Connection::sharing(http, &interface.url, binding, token, calls);
+        let connection = connection.of_tenant(interface.tenant.clone());
         self.agents.push(Agent { name: card.name.clone(), card, connection });
         Ok(())
     }

@@ -94,17 +94,26 @@ pub struct To {
     /// The bearer token.
     #[arg(long, value_name = "T")]
     token: Option<String>,
+    /// The binding to speak. Without it: the first of the card's that this planner speaks.
+    #[arg(long, value_name = "WORD", value_parser = binding)]
+    binding: Option<Binding>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
+fn binding(word: &str) -> Result<Binding, String> {
+    let spoken: Vec<&str> = Binding::SPOKEN.iter().map(|binding| binding.word()).collect();
+    Binding::from_word(word).ok_or_else(|| format!("one of {} is expected", spoken.join(", ")))
+}
+
 impl To {
     async fn connect(&self, http: &Http) -> Result<Connection, String> {
         let card = http.card("read the agent card", &self.url).await.map_err(words_of)?;
-        let (interface, binding) =
-            choose(&card, &[Binding::JsonRpc, Binding::HttpJson]).map_err(|none| none.to_string())?;
-        Ok(Connection::new(http.clone(), &interface.url, binding, self.token.clone()))
+        let wanted = self.binding.as_ref().map_or(Binding::SPOKEN, std::slice::from_ref);
+        let (interface, binding) = choose(&card, wanted).map_err(|none| none.to_string())?;
+        let connection = Connection::new(http.clone(), &interface.url, binding, self.token.clone());
+        Ok(connection.of_tenant(interface.tenant.clone()))
     }
 
     fn print(&self, json: &impl serde::Serialize, words: impl FnOnce() -> String) {

@@ -143,6 +143,25 @@ impl Call {
         }
     }
 
+    /// The same call for a tenant. One that names a tenant already keeps it.
+    pub fn of_tenant(mut self, tenant: &str) -> Self {
+        let named = match &mut self {
+            Self::SendMessage(request) | Self::SendStreamingMessage(request) => &mut request.tenant,
+            Self::GetTask(request) => &mut request.tenant,
+            Self::ListTasks(request) => &mut request.tenant,
+            Self::CancelTask(request) => &mut request.tenant,
+            Self::SubscribeToTask(request) => &mut request.tenant,
+            Self::CreateTaskPushNotificationConfig(request) => &mut request.tenant,
+            Self::GetTaskPushNotificationConfig(request) | Self::DeleteTaskPushNotificationConfig(request) => {
+                &mut request.tenant
+            }
+            Self::ListTaskPushNotificationConfigs(request) => &mut request.tenant,
+            Self::GetExtendedAgentCard(request) => &mut request.tenant,
+        };
+        named.get_or_insert_with(|| tenant.to_owned());
+        self
+    }
+
     /// The fields whose type is right and whose value is not.
     fn violations(&self) -> Vec<crate::error::FieldViolation> {
         let mut found = check::Violations::default();

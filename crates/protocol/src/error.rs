@@ -380,7 +380,7 @@ impl Serialize for HttpError<'_> {
 #[error("error {code}: {message}")]
 #[serde(remote = "Self")]
 pub struct RemoteError {
-    /// The JSON-RPC code, or the HTTP status on HTTP+JSON.
+    /// The JSON-RPC code, the HTTP status on HTTP+JSON, or the number of the status on gRPC.
     pub code: i64,
     /// The server's words.
     #[serde(default, deserialize_with = "read::or_default")]

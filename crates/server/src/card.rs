@@ -28,6 +28,7 @@ pub(crate) struct Cards {
     jwks: Option<Written>,
     rpc_path: String,
     rest_path: String,
+    tenants: Vec<String>,
     /// The port of the gRPC binding, where it is served.
     grpc: Option<u16>,
     since: String,
@@ -65,6 +66,7 @@ impl Cards {
             signing_keys: setup.signing_keys.clone(),
             rpc_path: setup.rpc_path.clone(),
             rest_path: setup.rest_path.clone(),
+            tenants: setup.tenants.clone(),
             #[cfg(feature = "grpc")]
             grpc: setup.grpc.as_ref().and_then(|listener| Some(listener.local_addr().ok()?.port())),
             #[cfg(not(feature = "grpc"))]
@@ -75,23 +77,30 @@ impl Cards {
     }
 
     fn with_interfaces(&self, card: &AgentCard, base_url: &str) -> AgentCard {
-        let interface = |url: String, binding: &str| AgentInterface {
-            url,
-            protocol_binding: binding.to_owned(),
-            tenant: None,
-            protocol_version: media::VERSION.to_owned(),
-        };
-        let mut card = card.clone();
-        card.supported_interfaces = vec![
-            interface(format!("{base_url}{}", self.rpc_path), "JSONRPC"),
-            interface(format!("{base_url}{}", self.rest_path), "HTTP+JSON"),
+        let mut places = vec![
+            (format!("{base_url}{}", self.rpc_path), "JSONRPC"),
+            (format!("{base_url}{}", self.rest_path), "HTTP+JSON"),
         ];
         // gRPC is dialled by host and port: the host is that of the other two.
         if let Some(port) = self.grpc {
             let base = base_url.parse::<http::Uri>().unwrap_or_default();
             let host = base.host().unwrap_or("localhost");
-            card.supported_interfaces.push(interface(format!("{host}:{port}"), "GRPC"));
+            places.push((format!("{host}:{port}"), "GRPC"));
         }
+        let of_tenant = |tenant: Option<&String>| {
+            let interfaces = places.iter().map(|(url, binding)| AgentInterface {
+                url: url.clone(),
+                protocol_binding: (*binding).to_owned(),
+                tenant: tenant.cloned(),
+                protocol_version: media::VERSION.to_owned(),
+            });
+            interfaces.collect::<Vec<_>>()
+        };
+        let mut card = card.clone();
+        card.supported_interfaces = match self.tenants.as_slice() {
+            [] => of_tenant(None),
+            tenants => tenants.iter().flat_map(|tenant| of_tenant(Some(tenant))).collect(),
+        };
         card
     }
 

@@ -73,6 +73,9 @@ pub struct Flags {
     /// How long one turn of the agent may take, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub turn_limit: u64,
+    /// A tenant that the card's interfaces name; requests must then name one. Repeatable.
+    #[arg(long = "tenant", env = "A2A_TENANT", value_name = "NAME", value_delimiter = ',', value_parser = tenant)]
+    pub tenants: Vec<String>,
     /// Which resent messages join their first attempt. Without it: the agent's own rule.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub dedupe: Option<Dedupe>,
@@ -194,6 +197,19 @@ fn path(text: &str) -> Result<String, String> {
     }
 }
 
+fn tenant(text: &str) -> Result<String, String> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.~".contains(letter);
+    // The paths of HTTP+JSON begin with one of these when they name no tenant.
+    let is_taken = matches!(text, "tasks" | "extendedAgentCard");
+    if text.is_empty() || !text.chars().all(plain) {
+        Err("a tenant holds letters, digits, -, _, . and ~".to_owned())
+    } else if is_taken {
+        Err(format!("{text} begins paths that name no tenant"))
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
 /// What one agent has of its own.
 #[derive(Debug, Clone)]
 pub struct Defaults {
@@ -309,6 +325,7 @@ fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     setup.signing_keys.extend(defaults.signing_key);
     setup.public_url.clone_from(&flags.public_url);
     setup.hosts.clone_from(&flags.host);
+    setup.tenants.clone_from(&flags.tenants);
     setup.rpc_path.clone_from(&flags.rpc_path);
     setup.rest_path.clone_from(&flags.rest_path);
     setup.cors.clone_from(&flags.cors);
@@ -412,5 +429,20 @@ impl Signals {
                 std::process::exit(130);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w10_a_tenant_is_one_plain_segment_that_no_other_path_begins_with() {
+        for fine in ["acme", "a-b_c.d~1"] {
+            assert_eq!(tenant(fine).as_deref(), Ok(fine));
+        }
+        for wrong in ["", "a/b", "a b", "message:send", "tasks", "extendedAgentCard", "ž"] {
+            assert!(tenant(wrong).is_err(), "{wrong}");
+        }
     }
 }

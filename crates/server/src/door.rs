@@ -24,7 +24,7 @@ pub(crate) struct Door {
     pub port: u16,
     /// The extensions of the card: the URI and whether it is required.
     extensions: Vec<(String, bool)>,
-    /// The tenants of the card's interfaces.
+    /// The tenants of the card's interfaces; none when requests name none.
     tenants: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Door {
             #[cfg(feature = "grpc")]
             port,
             extensions: extensions.map(|extension| (extension.uri.clone(), extension.required)).collect(),
-            tenants: card.supported_interfaces.iter().filter_map(|interface| interface.tenant.clone()).collect(),
+            tenants: setup.tenants.clone(),
         }
     }
 
@@ -147,13 +147,21 @@ impl Door {
         Ok(Some(active.join(", ")).filter(|active| !active.is_empty()))
     }
 
-    /// Whether the tenant that a request names is one of the card's (DECISIONS W10).
+    /// Whether the tenant that a request names, or names not, is one of the card's (DECISIONS W10).
     pub fn check_tenant(&self, tenant: Option<&str>) -> Result<(), Error> {
         match tenant {
-            Some(tenant) if !self.tenants.iter().any(|known| known == tenant) => {
-                Err(Error::invalid("tenant", format!("this agent has no tenant {tenant}")))
-            }
-            _ => Ok(()),
+            None if self.tenants.is_empty() => Ok(()),
+            None => Err(Error::invalid("tenant", "tenant is required")),
+            Some(tenant) if self.tenants.iter().any(|known| known == tenant) => Ok(()),
+            Some(tenant) => Err(Error::invalid("tenant", format!("this agent has no tenant {tenant}"))),
+        }
+    }
+
+    /// The same caller within a tenant: what it makes there is seen there only.
+    pub fn within(&self, caller: Caller, tenant: Option<&str>) -> Caller {
+        match tenant {
+            None => caller,
+            Some(tenant) => Caller { principal: format!("{}@{tenant}", caller.principal).into(), ..caller },
         }
     }
 }

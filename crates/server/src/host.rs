@@ -192,6 +192,7 @@ impl Host {
     pub async fn carry_out(&self, caller: Caller, call: Call, seen: Option<u64>) -> Result<Answer, Error> {
         let engine = &self.engine;
         self.door.check_tenant(call.tenant())?;
+        let caller = self.door.within(caller, call.tenant());
         if call.method().streams() && !engine.promises.streaming {
             return Err(ErrorKind::UnsupportedOperation.into());
         }

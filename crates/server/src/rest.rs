@@ -125,11 +125,7 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
         Ok(extensions) => extensions,
         Err(error) => return envelope.error(&error),
     };
-    let call = host
-        .door
-        .check_tenant(route.tenant.as_deref())
-        .and_then(|()| params(&route, parts.uri.query(), &body))
-        .and_then(|params| Call::read(route.method, Some(&params)));
+    let call = params(&route, parts.uri.query(), &body).and_then(|params| Call::read(route.method, Some(&params)));
     let mut response = match call {
         Ok(call) => host.answer(caller, call, &parts.headers, envelope).await,
         Err(error) => envelope.error(&error),

@@ -33,6 +33,8 @@ pub struct Setup {
     pub public_url: Option<String>,
     /// Host names, beside `localhost` and loopback addresses, that a request may name.
     pub hosts: Vec<String>,
+    /// The tenants of the card's interfaces; each request names one of them, and sees its tasks only. Empty: none.
+    pub tenants: Vec<String>,
     /// The path of the JSON-RPC binding.
     pub rpc_path: String,
     /// The path of the HTTP+JSON binding.
@@ -124,6 +126,7 @@ impl Setup {
             signing_keys: Vec::new(),
             public_url: None,
             hosts: Vec::new(),
+            tenants: Vec::new(),
             rpc_path: "/a2a/jsonrpc".to_owned(),
             rest_path: "/a2a/rest".to_owned(),
             #[cfg(feature = "grpc")]

@@ -69,8 +69,10 @@ pub struct Served {
     pub url: String,
     /// What calls it; the connections are kept from call to call.
     pub(crate) http: reqwest::Client,
-    /// Where it serves gRPC.
+    /// A connection to where it serves gRPC.
     pub grpc: tonic::transport::Channel,
+    /// Where it serves gRPC: `127.0.0.1:PORT`.
+    pub grpc_address: String,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<std::io::Result<()>>,
 }
@@ -91,12 +93,12 @@ pub async fn serve(agent: Scripted, change: impl FnOnce(&mut Setup)) -> Served {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let grpc = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let channel = format!("http://{}", grpc.local_addr().unwrap());
+    let grpc_address = grpc.local_addr().unwrap().to_string();
     setup.grpc = Some(grpc);
     let (stop, stopped) = oneshot::channel();
     let serving = tokio::spawn(server::run(vec![listener], setup, async {
         let _ = stopped.await;
     }));
-    let grpc = tonic::transport::Endpoint::from_shared(channel).unwrap().connect_lazy();
-    Served { url, http: crate::talk::client(), grpc, stop: Some(stop), serving }
+    let grpc = tonic::transport::Endpoint::from_shared(format!("http://{grpc_address}")).unwrap().connect_lazy();
+    Served { url, http: crate::talk::client(), grpc, grpc_address, stop: Some(stop), serving }
 }

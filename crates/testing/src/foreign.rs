@@ -82,28 +82,28 @@ fn shown_status(status: &Status) -> Value {
     error
 }
 
-fn request(method: &MethodDescriptor, params: &Value, headers: &[(&str, &str)]) -> Request<Bytes> {
-    // What protobuf does not know is left out, as a client of another version would.
-    let generous = DeserializeOptions::new().deny_unknown_fields(false);
-    let message = DynamicMessage::deserialize_with_options(method.input(), params, &generous);
-    let message = message.unwrap_or_else(|cause| panic!("protobuf cannot say {params}: {cause}"));
+fn request(message: Bytes, headers: &[(&str, &str)]) -> Request<Bytes> {
     let mut metadata = HeaderMap::new();
     let version = ("a2a-version", "1.0");
     let usual = if headers.iter().any(|(name, _)| *name == version.0) { None } else { Some(&version) };
     for (name, value) in usual.into_iter().chain(headers).filter(|(_, value)| !value.is_empty()) {
         metadata.append(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
     }
-    Request::from_parts(MetadataMap::from_headers(metadata), Default::default(), message.encode_to_vec().into())
+    Request::from_parts(MetadataMap::from_headers(metadata), Default::default(), message)
 }
 
-async fn open(
-    served: &Served,
-    method: &MethodDescriptor,
-    request: Request<Bytes>,
-) -> Result<(HeaderMap, Streaming<Bytes>), Status> {
+fn message(method: &MethodDescriptor, params: &Value) -> Bytes {
+    // What protobuf does not know is left out, as a client of another version would.
+    let generous = DeserializeOptions::new().deny_unknown_fields(false);
+    let message = DynamicMessage::deserialize_with_options(method.input(), params, &generous);
+    let message = message.unwrap_or_else(|cause| panic!("protobuf cannot say {params}: {cause}"));
+    message.encode_to_vec().into()
+}
+
+async fn open(served: &Served, path: &str, request: Request<Bytes>) -> Result<(HeaderMap, Streaming<Bytes>), Status> {
     let mut client = tonic::client::Grpc::new(served.grpc.clone()).max_decoding_message_size(usize::MAX);
     client.ready().await.map_err(|cause| Status::from_error(cause.into()))?;
-    let path = format!("/lf.a2a.v1.A2AService/{}", method.name()).parse().unwrap();
+    let path = path.parse().unwrap();
     let (metadata, messages, _) = client.server_streaming(request, path, Raw).await?.into_parts();
     Ok((metadata.into_headers(), messages))
 }
@@ -113,11 +113,25 @@ fn refused(status: Status) -> Answer {
     Answer { status: 200, headers: status.metadata().clone().into_headers(), body }
 }
 
+fn path(method: &MethodDescriptor) -> String {
+    format!("/{}/{}", method.parent_service().full_name(), method.name())
+}
+
+/// Sends any bytes as the message of any method. The answer is there when it is an error.
+pub(crate) async fn raw(served: &Served, path: &str, message: Bytes) -> Option<Answer> {
+    let answered = async {
+        let (_, mut messages) = open(served, path, request(message, &[])).await?;
+        while messages.message().await?.is_some() {}
+        Ok(())
+    };
+    answered.await.err().map(refused)
+}
+
 /// Makes a call and reads the whole answer.
 pub(crate) async fn call(served: &Served, method: &str, params: &Value, headers: &[(&str, &str)]) -> Answer {
     let method = descriptor(method);
     let answered = async {
-        let (headers, mut messages) = open(served, &method, request(&method, params, headers)).await?;
+        let (headers, mut messages) = open(served, &path(&method), request(message(&method, params), headers)).await?;
         let message = messages.message().await?.ok_or(Status::new(Code::Unknown, "no message came"))?;
         assert!(method.is_server_streaming() || messages.message().await?.is_none(), "one message and no more");
         Ok((headers, message))
@@ -136,6 +150,7 @@ pub(crate) async fn stream(
     headers: &[(&str, &str)],
 ) -> Result<Messages, Answer> {
     let method = descriptor(method);
-    let (_, messages) = open(served, &method, request(&method, params, headers)).await.map_err(refused)?;
+    let request = request(message(&method, params), headers);
+    let (_, messages) = open(served, &path(&method), request).await.map_err(refused)?;
     Ok(Messages { messages, descriptor: method.output() })
 }

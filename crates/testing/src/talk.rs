@@ -140,30 +140,38 @@ pub(crate) fn client() -> reqwest::Client {
 /// Verb and path of a method over HTTP+JSON, and what is left for the body.
 pub(crate) fn rest(method: &str, params: &Value) -> (reqwest::Method, String, Option<Value>) {
     use reqwest::Method;
-    let id = || params["id"].as_str().unwrap_or_default().to_owned();
-    let task = || params["taskId"].as_str().unwrap_or_default().to_owned();
-    let query = |without: &[&str]| {
-        let members = params.as_object().into_iter().flatten().filter(|(name, _)| !without.contains(&name.as_str()));
-        let pairs: Vec<String> = members
+    let text = |name: &str| params[name].as_str().unwrap_or_default().to_owned();
+    // What does not stand in the path.
+    let left = |in_path: &[&str]| {
+        let members = params.as_object().into_iter().flatten().filter(|(name, _)| !in_path.contains(&name.as_str()));
+        members.map(|(name, value)| (name.clone(), value.clone())).collect::<serde_json::Map<_, _>>()
+    };
+    let query = |in_path: &[&str]| {
+        let pairs: Vec<String> = left(&[in_path, &["tenant"]].concat())
+            .iter()
             .map(|(name, value)| format!("{name}={}", value.as_str().map_or(value.to_string(), str::to_owned)))
             .collect();
         if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
     };
-    let configs = || format!("/tasks/{}/pushNotificationConfigs", task());
-    match method {
+    let task = format!("/tasks/{}", text("id"));
+    let configs = format!("/tasks/{}/pushNotificationConfigs", text("taskId"));
+    let config = format!("{configs}/{}", text("id"));
+    let (verb, path, body) = match method {
         "SendMessage" => (Method::POST, "/message:send".into(), Some(params.clone())),
         "SendStreamingMessage" => (Method::POST, "/message:stream".into(), Some(params.clone())),
-        "GetTask" => (Method::GET, format!("/tasks/{}{}", id(), query(&["id"])), None),
+        "GetTask" => (Method::GET, task + &query(&["id"]), None),
         "ListTasks" => (Method::GET, format!("/tasks{}", query(&[])), None),
-        "CancelTask" => (Method::POST, format!("/tasks/{}:cancel", id()), Some(json!({}))),
-        "SubscribeToTask" => (Method::POST, format!("/tasks/{}:subscribe", id()), None),
-        "CreateTaskPushNotificationConfig" => (Method::POST, configs(), Some(params.clone())),
-        "ListTaskPushNotificationConfigs" => (Method::GET, configs(), None),
-        "GetTaskPushNotificationConfig" => (Method::GET, format!("{}/{}", configs(), id()), None),
-        "DeleteTaskPushNotificationConfig" => (Method::DELETE, format!("{}/{}", configs(), id()), None),
-        "GetExtendedAgentCard" => (Method::GET, "/extendedAgentCard".into(), None),
+        "CancelTask" => (Method::POST, format!("{task}:cancel"), Some(left(&["id"]).into())),
+        "SubscribeToTask" => (Method::POST, format!("{task}:subscribe"), None),
+        "CreateTaskPushNotificationConfig" => (Method::POST, configs, Some(params.clone())),
+        "ListTaskPushNotificationConfigs" => (Method::GET, configs + &query(&["taskId"]), None),
+        "GetTaskPushNotificationConfig" => (Method::GET, config + &query(&["taskId", "id"]), None),
+        "DeleteTaskPushNotificationConfig" => (Method::DELETE, config + &query(&["taskId", "id"]), None),
+        "GetExtendedAgentCard" => (Method::GET, "/extendedAgentCard".to_owned() + &query(&[]), None),
         other => panic!("no such method: {other}"),
-    }
+    };
+    let tenant = params["tenant"].as_str().map(|tenant| format!("/{tenant}")).unwrap_or_default();
+    (verb, tenant + &path, body)
 }
 
 impl Served {
@@ -228,6 +236,12 @@ impl Served {
         let request = self.http.post(format!("{}/a2a/jsonrpc", self.url));
         let request = request.header("content-type", "application/json").header("a2a-version", "1.0");
         answer(request.body(body.to_owned())).await
+    }
+
+    /// Sends any bytes as the message of any method of gRPC. Panics unless that is an error.
+    pub async fn raw_message(&self, path: &str, message: &[u8]) -> Answer {
+        let refused = foreign::raw(self, path, message.to_vec().into()).await;
+        refused.unwrap_or_else(|| panic!("{path} took it"))
     }
 
     /// Makes any request.

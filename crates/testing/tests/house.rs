@@ -12,7 +12,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("signature", &["protocol"]),
     ("grpc", &["protocol"]),
     ("server", &["protocol", "signature", "grpc"]),
-    ("client", &["protocol", "signature"]),
+    ("client", &["protocol", "signature", "grpc"]),
     ("script", &["protocol", "server"]),
     ("capture", &[]),
     ("planner", &["protocol", "signature", "client", "capture"]),

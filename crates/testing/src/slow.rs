@@ -17,12 +17,19 @@ pub struct Slow {
     pub pause: Duration,
     /// Whether it fails.
     pub fails: Arc<AtomicBool>,
+    /// The task whose reading panics.
+    pub panics_for: Option<&'static str>,
 }
 
 impl Slow {
     /// A store that takes 200 microseconds.
     pub fn new() -> Self {
         Self { pause: Duration::from_micros(200), ..Self::default() }
+    }
+
+    fn read<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Record>> {
+        assert_ne!(Some(id.as_str()), self.panics_for, "as it was told");
+        self.inner.load(id)
     }
 
     fn late<'a, T: Send + Unpin + 'a>(&'a self, kept: Kept<'a, T>) -> Kept<'a, T> {
@@ -47,10 +54,16 @@ macro_rules! late {
 }
 
 impl Store for Slow {
+    fn load<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Record>> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Kept::Later(Box::pin(async { Err(StoreError::failed("made to fail")) }));
+        }
+        self.late(self.read(id))
+    }
+
     late! {
         create(record: &'a Record, sent: Option<&'a Message>) -> Created;
         keep(step: &'a Step<'a>) -> ();
-        load(id: &'a TaskId) -> Option<Record>;
         list(query: &'a Query) -> Page;
         unfinished() -> Vec<TaskId>;
         awaiting_approval() -> Vec<Arc<Task>>;

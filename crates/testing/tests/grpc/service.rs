@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use protocol::Json;
 use serde_json::json;
-use server::store::{Kept, Memory, Page, Query, Record, Store};
-use testing::{Binding, message, send, serve};
+use testing::{Binding, Slow, message, send, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -185,48 +184,9 @@ async fn who_speaks_something_else_is_turned_away_and_nobody_else_notices() {
     silent.shutdown().await.unwrap();
 }
 
-/// A store that panics when it is asked for one task.
-#[derive(Debug, Default)]
-struct Panicking(Memory);
-
-impl Store for Panicking {
-    fn create<'a>(&'a self, record: &'a Record) -> Kept<'a, ()> {
-        self.0.create(record)
-    }
-
-    fn keep<'a>(&'a self, record: &'a Record, change: &'a protocol::Change) -> Kept<'a, ()> {
-        self.0.keep(record, change)
-    }
-
-    fn load<'a>(&'a self, id: &'a protocol::TaskId) -> Kept<'a, Option<Record>> {
-        assert_ne!(id.as_str(), "boom", "as it was told");
-        self.0.load(id)
-    }
-
-    fn list<'a>(&'a self, query: &'a Query) -> Kept<'a, Page> {
-        self.0.list(query)
-    }
-
-    fn put_config<'a>(
-        &'a self,
-        task: &'a protocol::TaskId,
-        config: &'a protocol::TaskPushNotificationConfig,
-    ) -> Kept<'a, ()> {
-        self.0.put_config(task, config)
-    }
-
-    fn configs<'a>(&'a self, task: &'a protocol::TaskId) -> Kept<'a, Vec<protocol::TaskPushNotificationConfig>> {
-        self.0.configs(task)
-    }
-
-    fn delete_config<'a>(&'a self, task: &'a protocol::TaskId, id: &'a protocol::ConfigId) -> Kept<'a, ()> {
-        self.0.delete_config(task, id)
-    }
-}
-
 #[tokio::test]
 async fn after_a_panic_anywhere_the_next_call_is_answered() {
-    let served = serve(echo(), |setup| setup.store = Arc::new(Panicking::default())).await;
+    let served = serve(echo(), |setup| setup.store = Arc::new(store)).await;
     let mut stream = served.stream(Binding::Grpc, "SendStreamingMessage", send("ask")).await;
     stream.next().await.unwrap();
     for _ in 0..3 {

@@ -186,6 +186,8 @@ async fn who_speaks_something_else_is_turned_away_and_nobody_else_notices() {
 
 #[tokio::test]
 async fn after_a_panic_anywhere_the_next_call_is_answered() {
+    let mut store = Slow::default();
+    store.panics_for = Some("boom");
     let served = serve(echo(), |setup| setup.store = Arc::new(store)).await;
     let mut stream = served.stream(Binding::Grpc, "SendStreamingMessage", send("ask")).await;
     stream.next().await.unwrap();

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use protocol::ErrorKind;
 use protocol::card::AgentExtension;
@@ -38,10 +38,11 @@ fn fault(kind: ErrorKind, does: Does) -> Fault {
     Fault { kind, agent: echo(), setup: Box::new(|_| {}), does, fields: &[] }
 }
 
-fn faults() -> Vec<Fault> {
+/// The store of the fault that needs one fails once `fails` is set: a server whose store fails does not start.
+fn faults(fails: &Arc<AtomicBool>) -> Vec<Fault> {
     use Does::{Call, Garbage, NoSuchMethod, ToTask};
-    let failing = Slow::default();
-    failing.fails.store(true, Ordering::SeqCst);
+    let mut failing = Slow::default();
+    failing.fails = fails.clone();
     let (mut no_push, mut no_streams, mut strict, mut promising) = (echo(), echo(), echo(), echo());
     no_push.card.capabilities.push_notifications = Some(false);
     no_streams.card.capabilities.streaming = Some(false);
@@ -181,13 +182,16 @@ async fn task(served: &Served, ended: bool) -> String {
 #[tokio::test]
 async fn w07_the_same_fault_is_the_same_error_on_three_bindings() {
     let mut seen = HashSet::new();
-    for Fault { kind, agent, setup, does, fields } in faults() {
+    let fails = Arc::<AtomicBool>::default();
+    for Fault { kind, agent, setup, does, fields } in faults(&fails) {
         seen.insert(kind);
+        fails.store(false, Ordering::SeqCst);
         let served = serve(agent, setup).await;
         let task = match does {
             Does::ToTask { ended, .. } => Some(task(&served, ended).await),
             _ => None,
         };
+        fails.store(true, Ordering::SeqCst);
         let mut told = Vec::new();
         for binding in Binding::ALL {
             let answer = make(&served, binding, &does, task.as_deref()).await;

@@ -191,6 +191,7 @@ async fn w07_the_same_fault_is_the_same_error_on_three_bindings() {
             Does::ToTask { ended, .. } => Some(task(&served, ended).await),
             _ => None,
         };
+        served.http("GET", "/.well-known/agent-card.json", &[], "").await;
         fails.store(true, Ordering::SeqCst);
         let mut told = Vec::new();
         for binding in Binding::ALL {

@@ -414,6 +414,33 @@ fn w07_an_error_comes_over_with_what_http_json_says_about_it() {
 }
 
 #[test]
+fn the_names_and_numbers_are_those_of_the_specification_v1_0_1() {
+    let pool = DescriptorPool::decode(grpc::DESCRIPTORS).unwrap();
+    let ours = |name: &str| name.starts_with("lf.a2a.v1.");
+    let messages = pool.all_messages().filter(|it| ours(it.full_name()) && !it.is_map_entry()).map(|it| {
+        let mut fields: Vec<_> = it.fields().map(|field| (field.number(), field.name().to_owned())).collect();
+        fields.sort();
+        (it.name().to_owned(), fields)
+    });
+    let enums = pool.all_enums().filter(|it| ours(it.full_name())).map(|it| {
+        let values = it.values().map(|value| (value.number() as u32, value.name().to_owned()));
+        (it.name().to_owned(), values.collect::<Vec<_>>())
+    });
+    let ours: std::collections::BTreeMap<_, _> = messages.chain(enums).collect();
+    let lines = include_str!("numbers.txt").lines().map(|line| {
+        let (name, fields) = line.split_once(':').unwrap();
+        let numbered = fields.split_whitespace().map(|field| {
+            let (name, number) = field.split_once('=').unwrap();
+            (number.parse().unwrap(), name.to_owned())
+        });
+        let mut fields: Vec<_> = numbered.collect();
+        fields.sort();
+        (name.to_owned(), fields)
+    });
+    assert_eq!(ours, lines.collect());
+}
+
+#[test]
 fn the_service_is_the_specifications() {
     let pool = DescriptorPool::decode(grpc::DESCRIPTORS).unwrap();
     let service = pool.get_service_by_name("lf.a2a.v1.A2AService").unwrap();

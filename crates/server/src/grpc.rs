@@ -35,6 +35,9 @@ use crate::hub::{Heard, Reader};
 use crate::jsonrpc::echo;
 use crate::run::{HEAD_LIMIT, accept};
 
+/// How many calls one connection may have open: whoever follows many tasks can still make another call.
+const STREAMS: u32 = 1000;
+
 /// Serves on a listener until told to stop, then lets what is underway finish.
 pub(crate) async fn listen(listener: TcpListener, host: Arc<Host>, closing: CancellationToken) {
     let (health, service) = tonic_health::server::health_reporter();
@@ -48,7 +51,11 @@ pub(crate) async fn listen(listener: TcpListener, host: Arc<Host>, closing: Canc
         .route_service("/grpc.health.v1.Health/{name}", service)
         .fallback(|| async { refusal(&ErrorKind::MethodNotFound.into()) });
     // Old tools ask for reflection under its first name.
-    let described = || Builder::configure().register_encoded_file_descriptor_set(::grpc::DESCRIPTORS);
+    let described = || {
+        Builder::configure()
+            .register_encoded_file_descriptor_set(::grpc::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
     match (described().build_v1(), described().build_v1alpha()) {
         (Ok(v1), Ok(v1alpha)) => {
             app = app
@@ -81,6 +88,7 @@ async fn connection(stream: TcpStream, app: Router, period: Duration, closing: C
     let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(period)
+        .max_concurrent_streams(STREAMS)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     tokio::pin!(served);
     let done = tokio::select! {

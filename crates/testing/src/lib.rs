@@ -1,4 +1,4 @@
-//! What the tests that span crates share: an agent from a closure, a served agent, a way to talk to it over both
+//! What the tests that span crates share: an agent from a closure, a served agent, a way to talk to it over all
 //! bindings, a store that is slow or fails, a receiver of webhooks, and the [hammer]. A dev-dependency only.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]

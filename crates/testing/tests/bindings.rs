@@ -1,4 +1,4 @@
-//! What stands on the wire: the decisions W1 to W13, over both bindings.
+//! What stands on the wire: the decisions W1 to W13, over all bindings to which they apply.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

@@ -426,3 +426,26 @@ fn w14_the_planner_says_which_signatures_of_a_card_hold() {
     assert!(code == 2 && error.starts_with("--jwks http://127.0.0.1:9/keys: 127.0.0.1:9 does not answer"), "{error}");
     assert_eq!(planner(&["card", &signed.url, "--jwks", &other]).status.code(), Some(2), "--jwks needs --verify");
 }
+
+#[test]
+fn with_its_flag_an_agent_serves_grpc_too_and_the_planner_calls_it_there() {
+    let agent = Agent::start_with("test-runner", &["--grpc", "127.0.0.1:0"]);
+    let card = get(&agent, "/.well-known/agent-card.json", "localhost:1");
+    let card: serde_json::Value = serde_json::from_str(&card).unwrap();
+    let third = &card["supportedInterfaces"][2];
+    assert_eq!(third["protocolBinding"], "GRPC");
+    assert!(third["url"].as_str().unwrap().starts_with("localhost:"), "{third}");
+    let planner = |arguments: &[&str]| {
+        let output = Command::new(programs().join("planner")).args(arguments).output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), shown)
+    };
+    let text = "Run the full suite for payments-api";
+    let sent = planner(&["send", &agent.url, text, "--stream", "--binding", "GRPC"]);
+    assert_eq!(sent.0, Some(0), "{}", sent.1);
+    assert!(sent.1.ends_with("TASK_STATE_COMPLETED: 96 passed\n"), "{}", sent.1);
+    let listed = planner(&["list", &agent.url, "--binding", "JSONRPC"]);
+    assert!(listed.1.contains("96 passed"), "{}", listed.1);
+    let missing = planner(&["get", &agent.url, "no-such", "--binding", "GRPC"]);
+    assert_eq!((missing.0, &*missing.1), (Some(1), "error 5: Task not found\n"));
+}

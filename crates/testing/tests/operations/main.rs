@@ -1,4 +1,4 @@
-//! How operations behave: the decisions O1 to O14 and O16 to O19, over both bindings, and the agents that show it.
+//! How operations behave: the decisions O1 to O14 and O16 to O19, over all bindings, and the agents that show it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

@@ -142,7 +142,7 @@ pub fn read(method: Method, message: Bytes) -> Result<Answer, NotAnAnswer> {
     })
 }
 
-impl Reading {
+impl Reading<'_> {
     fn answer(&mut self, method: Method, message: Bytes) -> Result<Option<Answer>, prost::DecodeError> {
         let at = At::Whole;
         Ok(match method {

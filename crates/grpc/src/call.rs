@@ -7,6 +7,7 @@ use protocol::call::{
     ListTasksRequest, SendMessageConfiguration, SendMessageRequest, SubscribeToTaskRequest,
     TaskPushNotificationConfigRequest,
 };
+use protocol::check::{Rules, no_rules};
 use protocol::{Call, Error, ErrorKind, Method, TaskState};
 
 use crate::data;
@@ -17,14 +18,19 @@ use crate::wire;
 /// Reads the request of an operation. The error names every field that is wrong (DECISIONS W7), or says that these
 /// bytes are no such message.
 pub fn read(method: Method, message: Bytes) -> Result<Call, Error> {
-    let mut reading = Reading::default();
+    read_by(method, message, &no_rules)
+}
+
+/// Reads the request of an operation for a server with rules of its own. The error names what they find too.
+pub fn read_by(method: Method, message: Bytes, rules: &Rules<'_>) -> Result<Call, Error> {
+    let mut reading = Reading::by(rules);
     let call = reading.call(method, message).map_err(|_| ErrorKind::Parse)?;
     call.filter(|_| reading.found.is_empty()).ok_or_else(|| Error::violations(reading.found.into()))
 }
 
 const WHOLE: At<'_> = At::Whole;
 
-impl Reading {
+impl Reading<'_> {
     fn call(&mut self, method: Method, message: Bytes) -> Result<Option<Call>, DecodeError> {
         Ok(match method {
             Method::SendMessage => self.send(&Message::decode(message)?).map(Call::SendMessage),
@@ -34,8 +40,9 @@ impl Reading {
             Method::CancelTask => self.cancel(&Message::decode(message)?).map(Call::CancelTask),
             Method::SubscribeToTask => {
                 let wire::SubscribeToTaskRequest { tenant, id } = Message::decode(message)?;
+                let tenant = self.tenant(&tenant);
                 let id = self.required(WHOLE.field("id"), &id);
-                id.map(|id| Call::SubscribeToTask(SubscribeToTaskRequest { tenant: optional(&tenant), id }))
+                id.map(|id| Call::SubscribeToTask(SubscribeToTaskRequest { tenant, id }))
             }
             Method::CreateTaskPushNotificationConfig => {
                 let config = self.config(WHOLE, &Message::decode(message)?, true);
@@ -54,12 +61,13 @@ impl Reading {
             }
             Method::GetExtendedAgentCard => {
                 let wire::GetExtendedAgentCardRequest { tenant } = Message::decode(message)?;
-                Some(Call::GetExtendedAgentCard(GetExtendedAgentCardRequest { tenant: optional(&tenant) }))
+                Some(Call::GetExtendedAgentCard(GetExtendedAgentCardRequest { tenant: self.tenant(&tenant) }))
             }
         })
     }
 
     fn send(&mut self, request: &wire::SendMessageRequest) -> Option<SendMessageRequest> {
+        let tenant = self.tenant(&request.tenant);
         let message = self.there(WHOLE.field("message"), request.message.as_ref());
         let message = message.and_then(|message| self.message(WHOLE.field("message"), message, By::Client));
         let configuration = match &request.configuration {
@@ -67,12 +75,7 @@ impl Reading {
             None => Some(None),
         };
         let metadata = self.object(WHOLE.field("metadata"), request.metadata.as_ref());
-        Some(SendMessageRequest {
-            tenant: optional(&request.tenant),
-            message: message?,
-            configuration: configuration?,
-            metadata: metadata?,
-        })
+        Some(SendMessageRequest { tenant, message: message?, configuration: configuration?, metadata: metadata? })
     }
 
     fn configuration(
@@ -94,22 +97,25 @@ impl Reading {
     }
 
     fn get(&mut self, request: &wire::GetTaskRequest) -> Option<GetTaskRequest> {
+        let tenant = self.tenant(&request.tenant);
         let id = self.required(WHOLE.field("id"), &request.id);
         let history_length = self.not_negative(WHOLE.field("historyLength"), request.history_length);
-        Some(GetTaskRequest { tenant: optional(&request.tenant), id: id?, history_length })
+        Some(GetTaskRequest { tenant, id: id?, history_length })
     }
 
     fn list(&mut self, request: &wire::ListTasksRequest) -> Option<ListTasksRequest> {
+        let tenant = self.tenant(&request.tenant);
         let status = self.state(WHOLE.field("status"), request.status);
         let page_size = self.within(WHOLE.field("pageSize"), request.page_size, 1, 100);
+        let page_token = self.text(WHOLE.field("pageToken"), &request.page_token);
         let history_length = self.not_negative(WHOLE.field("historyLength"), request.history_length);
         let after = self.time(WHOLE.field("statusTimestampAfter"), request.status_timestamp_after.as_ref());
         Some(ListTasksRequest {
-            tenant: optional(&request.tenant),
+            tenant,
             context_id: optional(&request.context_id),
             status: Some(status?).filter(|status| *status != TaskState::Unspecified),
             page_size,
-            page_token: optional(&request.page_token),
+            page_token,
             history_length,
             status_timestamp_after: after?,
             include_artifacts: request.include_artifacts,
@@ -117,30 +123,29 @@ impl Reading {
     }
 
     fn cancel(&mut self, request: &wire::CancelTaskRequest) -> Option<CancelTaskRequest> {
+        let tenant = self.tenant(&request.tenant);
         let id = self.required(WHOLE.field("id"), &request.id);
         let metadata = self.object(WHOLE.field("metadata"), request.metadata.as_ref());
-        Some(CancelTaskRequest { tenant: optional(&request.tenant), id: id?, metadata: metadata? })
+        Some(CancelTaskRequest { tenant, id: id?, metadata: metadata? })
     }
 
     fn one_config(&mut self, tenant: &str, task_id: &str, id: &str) -> Option<TaskPushNotificationConfigRequest> {
+        let tenant = self.tenant(tenant);
         let task_id = self.required(WHOLE.field("taskId"), task_id);
         let id = self.required(WHOLE.field("id"), id);
-        Some(TaskPushNotificationConfigRequest { tenant: optional(tenant), task_id: task_id?, id: id? })
+        Some(TaskPushNotificationConfigRequest { tenant, task_id: task_id?, id: id? })
     }
 
     fn list_configs(
         &mut self,
         request: &wire::ListTaskPushNotificationConfigsRequest,
     ) -> Option<ListTaskPushNotificationConfigsRequest> {
+        let tenant = self.tenant(&request.tenant);
         let task_id = self.required(WHOLE.field("taskId"), &request.task_id);
         let stated = Some(request.page_size).filter(|size| *size != 0);
         let page_size = self.not_negative(WHOLE.field("pageSize"), stated);
-        Some(ListTaskPushNotificationConfigsRequest {
-            tenant: optional(&request.tenant),
-            task_id: task_id?,
-            page_size,
-            page_token: optional(&request.page_token),
-        })
+        let page_token = self.text(WHOLE.field("pageToken"), &request.page_token);
+        Some(ListTaskPushNotificationConfigsRequest { tenant, task_id: task_id?, page_size, page_token })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::data;
 use crate::read::{At, Reading, optional, written};
 use crate::wire::{self, o_auth_flows::Flow, security_scheme::Scheme};
 
-impl Reading {
+impl Reading<'_> {
     pub(crate) fn card(&mut self, at: At<'_>, card: &wire::AgentCard) -> Option<AgentCard> {
         let capabilities = card.capabilities.as_ref();
         let capabilities = capabilities.map(|it| self.capabilities(at.field("capabilities"), it));

@@ -81,7 +81,7 @@ impl Serialize for ShownObject<'_> {
 /// Only protobuf can say these: a number that is none, and a value of no kind.
 const NO_JSON: Wrong = Wrong::NotA("JSON, in which each value has a kind and each number is finite");
 
-impl Reading {
+impl Reading<'_> {
     pub(crate) fn json(&mut self, at: At<'_>, value: &Value) -> Option<Json> {
         Json::of(&Shown(value)).ok().or_else(|| self.wrong(at, NO_JSON))
     }

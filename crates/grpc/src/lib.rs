@@ -13,6 +13,8 @@
 //!   name the last stays. A whole number comes back without a fraction.
 //! - A reader of protobuf stops at 100 nested messages, which is some thirty levels of JSON.
 //! - An authentication scheme of a card that the proto does not know keeps its name only.
+//! - Frames have no numbers, so a reader that comes back begins with the task; a quiet connection is kept by the pings of
+//!   HTTP/2 instead of comments.
 //!
 //! What is left out: connections, who may call, and what a call does (`server`, `client`).
 

@@ -6,7 +6,7 @@ use protocol::push::AuthenticationInfo;
 use crate::read::{At, Reading, optional, written};
 use crate::wire;
 
-impl Reading {
+impl Reading<'_> {
     /// A webhook. Its task has to be named, unless it is that of the send it came with.
     pub(crate) fn config(
         &mut self,
@@ -14,11 +14,15 @@ impl Reading {
         config: &wire::TaskPushNotificationConfig,
         names_task: bool,
     ) -> Option<TaskPushNotificationConfig> {
+        let tenant = self.text(at.field("tenant"), &config.tenant);
         let task_id = match names_task {
             true => self.required(at.field("taskId"), &config.task_id).map(Some),
             false => Some(optional(&config.task_id)),
         };
-        let url = self.required(at.field("url"), &config.url);
+        let url: Option<String> = self.required(at.field("url"), &config.url);
+        if url.is_some() {
+            self.ask(at.field("url"), &config.url);
+        }
         let authentication = match &config.authentication {
             Some(wire::AuthenticationInfo { scheme, credentials }) => {
                 let scheme = self.required(at.field("authentication").field("scheme"), scheme);
@@ -27,7 +31,7 @@ impl Reading {
             None => Some(None),
         };
         Some(TaskPushNotificationConfig {
-            tenant: optional(&config.tenant),
+            tenant,
             id: optional(&config.id),
             task_id: task_id?,
             url: url?,

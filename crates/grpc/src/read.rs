@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use protocol::check::{Violations, Wrong};
+use protocol::check::{Rules, Violations, Wrong, no_rules};
 
 /// Where something stands in a message, such as `message.parts[1].raw`: written only when something is wrong with it.
 #[derive(Debug, Clone, Copy)]
@@ -43,12 +43,39 @@ impl fmt::Display for At<'_> {
 }
 
 /// A message that is being read.
-#[derive(Debug, Default)]
-pub(crate) struct Reading {
+pub(crate) struct Reading<'a> {
     pub(crate) found: Violations,
+    /// What else the server wants of texts.
+    rules: &'a Rules<'a>,
 }
 
-impl Reading {
+impl Default for Reading<'_> {
+    fn default() -> Self {
+        Self::by(&no_rules)
+    }
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn by(rules: &'a Rules<'a>) -> Self {
+        Self { found: Violations::default(), rules }
+    }
+
+    /// The tenant of a request.
+    pub(crate) fn tenant(&mut self, tenant: &str) -> Option<String> {
+        self.text(At::Whole.field("tenant"), tenant)
+    }
+
+    /// An optional text that the server may know something about.
+    pub(crate) fn text(&mut self, at: At<'_>, text: &str) -> Option<String> {
+        self.ask(at, text);
+        optional(text)
+    }
+
+    /// Asks the server's rules about a text.
+    pub(crate) fn ask(&mut self, at: At<'_>, text: &str) {
+        self.found.ask(self.rules, &at.to_string(), text);
+    }
+
     /// Takes down that something is wrong.
     pub(crate) fn wrong<T>(&mut self, at: At<'_>, wrong: Wrong) -> Option<T> {
         self.found.add(&at.to_string(), wrong);

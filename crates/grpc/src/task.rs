@@ -20,7 +20,7 @@ pub(crate) enum By {
     Anybody,
 }
 
-impl Reading {
+impl Reading<'_> {
     pub(crate) fn message(&mut self, at: At<'_>, message: &wire::Message, by: By) -> Option<Message> {
         let message_id = self.required(at.field("messageId"), &message.message_id);
         let role = match (message.role, by) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::check;
-use crate::error::{Error, ErrorKind};
+use crate::check::{self, Rules};
+use crate::error::{Error, ErrorKind, FieldViolation};
 use crate::id::{ConfigId, ContextId, TaskId};
 use crate::json::Object;
 use crate::message::Message;
@@ -105,25 +105,37 @@ impl Call {
     /// Decodes the request of an operation. Absent params are an empty object. The error names every field that is
     /// wrong (DECISIONS W7).
     pub fn read(method: Method, params: Option<&RawValue>) -> Result<Self, Error> {
-        fn typed<'a, T: Deserialize<'a>>(method: Method, params: &'a str) -> Result<T, Error> {
-            serde_json::from_str(params).map_err(|_| check::explain(method, params, Vec::new()))
-        }
+        Self::read_by(method, params, &check::no_rules)
+    }
+
+    /// Decodes the request of an operation for a server with rules of its own. The error names what they find too.
+    pub fn read_by(method: Method, params: Option<&RawValue>, rules: &Rules<'_>) -> Result<Self, Error> {
         let text = params.map_or("{}", RawValue::get);
-        let call = match method {
-            Method::SendMessage => Self::SendMessage(typed(method, text)?),
-            Method::SendStreamingMessage => Self::SendStreamingMessage(typed(method, text)?),
-            Method::GetTask => Self::GetTask(typed(method, text)?),
-            Method::ListTasks => Self::ListTasks(typed(method, text)?),
-            Method::CancelTask => Self::CancelTask(typed(method, text)?),
-            Method::SubscribeToTask => Self::SubscribeToTask(typed(method, text)?),
-            Method::CreateTaskPushNotificationConfig => Self::CreateTaskPushNotificationConfig(typed(method, text)?),
-            Method::GetTaskPushNotificationConfig => Self::GetTaskPushNotificationConfig(typed(method, text)?),
-            Method::ListTaskPushNotificationConfigs => Self::ListTaskPushNotificationConfigs(typed(method, text)?),
-            Method::DeleteTaskPushNotificationConfig => Self::DeleteTaskPushNotificationConfig(typed(method, text)?),
-            Method::GetExtendedAgentCard => Self::GetExtendedAgentCard(typed(method, text)?),
-        };
-        let violations = call.violations();
-        if violations.is_empty() { Ok(call) } else { Err(check::explain(method, text, violations)) }
+        let call = Self::of_json(method, text).map_err(|_| check::explain(method, text, Vec::new(), rules))?;
+        let violations = call.violations(rules);
+        if violations.is_empty() { Ok(call) } else { Err(check::explain(method, text, violations, rules)) }
+    }
+
+    fn of_json(method: Method, text: &str) -> Result<Self, serde_json::Error> {
+        Ok(match method {
+            Method::SendMessage => Self::SendMessage(serde_json::from_str(text)?),
+            Method::SendStreamingMessage => Self::SendStreamingMessage(serde_json::from_str(text)?),
+            Method::GetTask => Self::GetTask(serde_json::from_str(text)?),
+            Method::ListTasks => Self::ListTasks(serde_json::from_str(text)?),
+            Method::CancelTask => Self::CancelTask(serde_json::from_str(text)?),
+            Method::SubscribeToTask => Self::SubscribeToTask(serde_json::from_str(text)?),
+            Method::CreateTaskPushNotificationConfig => {
+                Self::CreateTaskPushNotificationConfig(serde_json::from_str(text)?)
+            }
+            Method::GetTaskPushNotificationConfig => Self::GetTaskPushNotificationConfig(serde_json::from_str(text)?),
+            Method::ListTaskPushNotificationConfigs => {
+                Self::ListTaskPushNotificationConfigs(serde_json::from_str(text)?)
+            }
+            Method::DeleteTaskPushNotificationConfig => {
+                Self::DeleteTaskPushNotificationConfig(serde_json::from_str(text)?)
+            }
+            Method::GetExtendedAgentCard => Self::GetExtendedAgentCard(serde_json::from_str(text)?),
+        })
     }
 
     /// The tenant that the request names.
@@ -162,24 +174,46 @@ impl Call {
         self
     }
 
-    /// The fields whose type is right and whose value is not.
-    fn violations(&self) -> Vec<crate::error::FieldViolation> {
+    /// The fields whose type is right and whose value is not, by the protocol and by a server's own rules.
+    pub fn violations(&self, rules: &Rules<'_>) -> Vec<FieldViolation> {
         let mut found = check::Violations::default();
+        found.ask(rules, "tenant", self.tenant().unwrap_or_default());
         match self {
             Self::SendMessage(request) | Self::SendStreamingMessage(request) => {
                 found.message("message", &request.message);
                 if let Some(configuration) = &request.configuration {
                     found.not_negative("configuration.historyLength", configuration.history_length);
+                    if let Some(config) = &configuration.task_push_notification_config {
+                        found.ask(rules, "configuration.taskPushNotificationConfig.url", &config.url);
+                    }
                 }
             }
-            Self::GetTask(request) => found.not_negative("historyLength", request.history_length),
-            Self::ListTasks(request) => {
-                found.within("pageSize", request.page_size, 1, 100);
+            Self::GetTask(request) => {
+                found.ask(rules, "id", request.id.as_str());
                 found.not_negative("historyLength", request.history_length);
             }
-            Self::CreateTaskPushNotificationConfig(config) => found.there("taskId", config.task_id.is_some()),
-            Self::ListTaskPushNotificationConfigs(request) => found.not_negative("pageSize", request.page_size),
-            _ => {}
+            Self::ListTasks(request) => {
+                found.within("pageSize", request.page_size, 1, 100);
+                found.ask(rules, "pageToken", request.page_token.as_deref().unwrap_or_default());
+                found.not_negative("historyLength", request.history_length);
+            }
+            Self::CancelTask(request) => found.ask(rules, "id", request.id.as_str()),
+            Self::SubscribeToTask(request) => found.ask(rules, "id", request.id.as_str()),
+            Self::CreateTaskPushNotificationConfig(config) => {
+                found.there("taskId", config.task_id.is_some());
+                found.ask(rules, "taskId", config.task_id.as_ref().map(TaskId::as_str).unwrap_or_default());
+                found.ask(rules, "url", &config.url);
+            }
+            Self::GetTaskPushNotificationConfig(request) | Self::DeleteTaskPushNotificationConfig(request) => {
+                found.ask(rules, "taskId", request.task_id.as_str());
+                found.ask(rules, "id", request.id.as_str());
+            }
+            Self::ListTaskPushNotificationConfigs(request) => {
+                found.ask(rules, "taskId", request.task_id.as_str());
+                found.not_negative("pageSize", request.page_size);
+                found.ask(rules, "pageToken", request.page_token.as_deref().unwrap_or_default());
+            }
+            Self::GetExtendedAgentCard(_) => {}
         }
         found.into()
     }

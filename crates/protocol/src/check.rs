@@ -72,6 +72,15 @@ impl Wrong {
     }
 }
 
+/// What only a server knows to be wrong with a text: given the path of its field and the text, which is empty when the
+/// field is absent, the words that say what is wrong. It is asked about texts whose shape is right.
+pub type Rules<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
+
+/// No rules beside the shape.
+pub fn no_rules(_field: &str, _text: &str) -> Option<String> {
+    None
+}
+
 /// Collects violations, in the order in which they are found.
 #[derive(Debug, Default)]
 pub struct Violations(Vec<FieldViolation>);
@@ -91,6 +100,13 @@ impl Violations {
     /// One more field is wrong. Its path ends in the name that the words use.
     pub fn add(&mut self, field: &str, wrong: Wrong) {
         self.0.push(FieldViolation { field: field.to_owned(), description: wrong.words(last(field)) });
+    }
+
+    /// One more field is wrong, if a rule says so.
+    pub fn ask(&mut self, rules: &Rules<'_>, field: &str, text: &str) {
+        if let Some(description) = rules(field, text) {
+            self.0.push(FieldViolation { field: field.to_owned(), description });
+        }
     }
 
     pub(crate) fn there(&mut self, field: &str, there: bool) {
@@ -122,10 +138,10 @@ impl Violations {
 }
 
 /// The error of params that could not be decoded, or that hold wrong values: then `known` are those.
-pub(crate) fn explain(method: Method, params: &str, known: Vec<FieldViolation>) -> Error {
+pub(crate) fn explain(method: Method, params: &str, known: Vec<FieldViolation>, rules: &Rules<'_>) -> Error {
     let mut found = Violations::default();
     match serde_json::from_str::<Members<'_>>(params) {
-        Ok(members) => found.shape("", shape_of(method), &members),
+        Ok(members) => found.shape("", shape_of(method), &members, rules),
         Err(_) => found.add("params", not_an_object(params)),
     }
     match (found.0.is_empty(), known.is_empty()) {
@@ -312,26 +328,28 @@ fn not_an_object(json: &str) -> Wrong {
 }
 
 impl Violations {
-    fn shape(&mut self, at: &str, shape: &[Member], members: &Members<'_>) {
+    fn shape(&mut self, at: &str, shape: &[Member], members: &Members<'_>, rules: &Rules<'_>) {
         for member in shape {
             let field = if at.is_empty() { member.name.to_owned() } else { format!("{at}.{}", member.name) };
             let mut found = members.named(member.name);
             match (found.next(), found.next()) {
                 (_, Some(_)) => self.add(&field, Wrong::Twice),
-                (Some(value), None) if value.get() != "null" => self.value(&field, member.kind, member.required, value),
+                (Some(value), None) if value.get() != "null" => {
+                    self.value(&field, member.kind, member.required, value, rules);
+                }
                 _ if member.required => self.add(&field, Wrong::Required),
-                _ => {}
+                _ => self.ask(rules, &field, ""),
             }
         }
     }
 
-    fn value(&mut self, field: &str, kind: Kind, is_required: bool, value: &RawValue) {
+    fn value(&mut self, field: &str, kind: Kind, is_required: bool, value: &RawValue, rules: &Rules<'_>) {
         let json = value.get();
         let wrong = match kind {
             Kind::Text | Kind::Id => match serde_json::from_str::<Text<'_>>(json) {
                 Ok(text) if text.0.is_empty() && is_required => Some(Wrong::Required),
                 Ok(text) if text.0.is_empty() && matches!(kind, Kind::Id) => Some(Wrong::Empty),
-                Ok(_) => None,
+                Ok(text) => return self.ask(rules, field, &text.0),
                 Err(_) => Some(unless(json, '"', "a string")),
             },
             Kind::Flag => (!matches!(json, "true" | "false")).then_some(Wrong::NotA("true or false")),
@@ -356,12 +374,12 @@ impl Violations {
                 }
             }
             Kind::Message(shape) => match serde_json::from_str::<Members<'_>>(json) {
-                Ok(members) => return self.shape(field, shape, &members),
+                Ok(members) => return self.shape(field, shape, &members, rules),
                 Err(_) => Some(not_an_object(json)),
             },
             Kind::Part => match serde_json::from_str::<Members<'_>>(json) {
                 Ok(members) => {
-                    self.shape(field, PART, &members);
+                    self.shape(field, PART, &members, rules);
                     let there = ["text", "raw", "url", "data"]
                         .into_iter()
                         .filter(|kind| members.named(kind).any(|value| *kind == "data" || value.get() != "null"));
@@ -373,7 +391,7 @@ impl Violations {
                 Ok(items) if items.is_empty() && is_required => Some(Wrong::Required),
                 Ok(items) => {
                     for (at, item) in items.into_iter().enumerate() {
-                        self.value(&format!("{field}[{at}]"), *kind, false, item);
+                        self.value(&format!("{field}[{at}]"), *kind, false, item, rules);
                     }
                     None
                 }

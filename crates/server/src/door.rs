@@ -147,13 +147,13 @@ impl Door {
         Ok(Some(active.join(", ")).filter(|active| !active.is_empty()))
     }
 
-    /// Whether the tenant that a request names, or names not, is one of the card's (DECISIONS W10).
-    pub fn check_tenant(&self, tenant: Option<&str>) -> Result<(), Error> {
+    /// What is wrong with the tenant that a request names; the text is empty when it names none (DECISIONS W10).
+    pub fn wrong_tenant(&self, tenant: &str) -> Option<String> {
         match tenant {
-            None if self.tenants.is_empty() => Ok(()),
-            None => Err(Error::invalid("tenant", "tenant is required")),
-            Some(tenant) if self.tenants.iter().any(|known| known == tenant) => Ok(()),
-            Some(tenant) => Err(Error::invalid("tenant", format!("this agent has no tenant {tenant}"))),
+            "" if self.tenants.is_empty() => None,
+            "" => Some("tenant is required".to_owned()),
+            _ if self.tenants.iter().any(|known| known == tenant) => None,
+            _ => Some(format!("this agent has no tenant {tenant}")),
         }
     }
 

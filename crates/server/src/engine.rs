@@ -640,6 +640,17 @@ impl Engine {
         Ok(reader)
     }
 
+    /// What is wrong with a text of a request that only this agent can tell.
+    pub fn wrong(&self, field: &str, text: &str) -> Option<String> {
+        match field {
+            "pageToken" if !text.is_empty() => Cursor::read(text).err().map(|_| NOT_ONE_OF_OURS.to_owned()),
+            "url" | "configuration.taskPushNotificationConfig.url" if self.promises.push => {
+                self.pusher.wrong(text).map(str::to_owned)
+            }
+            _ => None,
+        }
+    }
+
     fn check_config(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<(), Error> {
         if !self.promises.push {
             return Err(ErrorKind::PushNotificationNotSupported.into());
@@ -768,11 +779,13 @@ pub(crate) struct Cursor {
     id: TaskId,
 }
 
+const NOT_ONE_OF_OURS: &str = "pageToken is not one of this agent's";
+
 impl Cursor {
     fn read(token: &str) -> Result<Place, Error> {
         let json = BASE64_URL_SAFE_NO_PAD.decode(token).ok();
         let cursor = json.and_then(|json| serde_json::from_slice::<Self>(&json).ok());
-        let cursor = cursor.ok_or_else(|| Error::invalid("pageToken", "pageToken is not one of this agent's"))?;
+        let cursor = cursor.ok_or_else(|| Error::invalid("pageToken", NOT_ONE_OF_OURS))?;
         Ok(Place { time: cursor.ts, id: cursor.id })
     }
 

@@ -155,7 +155,8 @@ async fn call(host: &Host, caller: Caller, method: Method, mut requests: Streami
         Code::OutOfRange => Status::resource_exhausted(format!("The message is larger than {} bytes", host.body_limit)),
         _ => refused(ErrorKind::Parse.into()),
     })?;
-    let call = ::grpc::call::read(method, request.unwrap_or_default()).map_err(refused)?;
+    let call = ::grpc::call::read_by(method, request.unwrap_or_default(), &|field, text| host.wrong(field, text))
+        .map_err(refused)?;
     Ok(match host.carry_out(caller, call, None).await.map_err(refused)? {
         Answer::Sent { sent, history, ticket } => match sent {
             Sent::Message(message) => Frames::one(answer::sent_message(&message), Some(ticket)),

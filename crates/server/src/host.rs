@@ -178,6 +178,15 @@ impl Host {
         })
     }
 
+    /// What is wrong with a text of a request that the protocol does not know of: its tenant, a page that is none of
+    /// this agent's, a webhook that may not be.
+    pub fn wrong(&self, field: &str, text: &str) -> Option<String> {
+        match field {
+            "tenant" => self.door.wrong_tenant(text),
+            _ => self.engine.wrong(field, text),
+        }
+    }
+
     /// Does what a call asks and writes the answer as the bindings over HTTP do.
     pub async fn answer(&self, caller: Caller, call: Call, headers: &HeaderMap, envelope: Envelope) -> Response<Body> {
         let seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
@@ -187,11 +196,10 @@ impl Host {
         }
     }
 
-    /// Does what a call asks: the one place where operations meet the engine. `seen` is the number of the last event
+    /// Does what a call asks, one with which nothing is wrong: the one place where operations meet the engine. `seen` is the number of the last event
     /// that a subscriber has seen.
     pub async fn carry_out(&self, caller: Caller, call: Call, seen: Option<u64>) -> Result<Answer, Error> {
         let engine = &self.engine;
-        self.door.check_tenant(call.tenant())?;
         let caller = self.door.within(caller, call.tenant());
         if call.method().streams() && !engine.promises.streaming {
             return Err(ErrorKind::UnsupportedOperation.into());

@@ -41,7 +41,7 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
         Ok(extensions) => extensions,
         Err(error) => return refuse(request.id, &error),
     };
-    let call = match Call::read(method, request.params) {
+    let call = match Call::read_by(method, request.params, &|field, text| host.wrong(field, text)) {
         Ok(call) => call,
         Err(error) => return refuse(request.id, &error),
     };

@@ -103,17 +103,20 @@ impl Pusher {
         Self { dial, allow_local, client, store, clock, workers, idle }
     }
 
-    /// Whether a config may be taken: its URL by syntax and literal address only, names are resolved when sending.
+    /// Whether a config may be taken.
     pub fn check(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<(), Error> {
-        let refuse = |description: &str| Err(Error::invalid(format!("{field}url"), description));
-        let Ok(url) = config.url.parse::<Url>() else { return refuse("url must be an absolute URL") };
+        let refused = |description| Err(Error::invalid(format!("{field}url"), description));
+        self.wrong(&config.url).map_or(Ok(()), refused)
+    }
+
+    /// Why a URL may not be a webhook's: by syntax and literal address only, names are resolved when sending.
+    pub fn wrong(&self, url: &str) -> Option<&'static str> {
+        let Ok(url) = url.parse::<Url>() else { return Some("url must be an absolute URL") };
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return refuse("url must be an http or https URL");
+            return Some("url must be an http or https URL");
         }
-        if !self.allow_local && names_local(&url) {
-            return refuse("url must not lead to this machine or a private network");
-        }
-        Ok(())
+        let is_local = !self.allow_local && names_local(&url);
+        is_local.then_some("url must not lead to this machine or a private network")
     }
 
     /// There is something to send.

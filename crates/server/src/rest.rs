@@ -125,7 +125,13 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
         Ok(extensions) => extensions,
         Err(error) => return envelope.error(&error),
     };
-    let call = params(&route, parts.uri.query(), &body).and_then(|params| Call::read(route.method, Some(&params)));
+    let call = params(&route, parts.uri.query(), &body).and_then(|Params { json, differs }| {
+        let rules = |field: &str, text: &str| match differs.contains(&field) {
+            true => Some(format!("{field} is not that of the path")),
+            false => host.wrong(field, text),
+        };
+        Call::read_by(route.method, Some(&json), &rules)
+    });
     let mut response = match call {
         Ok(call) => host.answer(caller, call, &parts.headers, envelope).await,
         Err(error) => envelope.error(&error),
@@ -134,8 +140,15 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
     response
 }
 
-/// The request as the operation's own JSON: body, query and path in one object.
-fn params(route: &Route, query: Option<&str>, body: &[u8]) -> Result<Box<RawValue>, Error> {
+/// The request as the operation's own JSON.
+struct Params {
+    json: Box<RawValue>,
+    /// Members of which the body or the query says something else than the path.
+    differs: Vec<&'static str>,
+}
+
+/// Body, query and path in one object.
+fn params(route: &Route, query: Option<&str>, body: &[u8]) -> Result<Params, Error> {
     let reads_body = matches!(
         route.method,
         Method::SendMessage
@@ -149,11 +162,11 @@ fn params(route: &Route, query: Option<&str>, body: &[u8]) -> Result<Box<RawValu
         if protocol::rpc::deeper_than(body, protocol::json::DEPTH) {
             return Err(ErrorKind::Parse.into());
         }
-        let raw: Box<RawValue> = serde_json::from_slice(body).map_err(|_| ErrorKind::Parse)?;
+        let json: Box<RawValue> = serde_json::from_slice(body).map_err(|_| ErrorKind::Parse)?;
         if route.named.is_empty() && route.tenant.is_none() {
-            return Ok(raw);
+            return Ok(Params { json, differs: Vec::new() });
         }
-        let read = serde_json::from_str(raw.get());
+        let read = serde_json::from_str(json.get());
         members = read.map_err(|_| Error::invalid("body", "the body must be an object"))?;
     }
     if !reads_body {
@@ -161,16 +174,16 @@ fn params(route: &Route, query: Option<&str>, body: &[u8]) -> Result<Box<RawValu
             if key.eq_ignore_ascii_case(media::VERSION_HEADER) {
                 continue;
             }
-            if members.0.iter().any(|(known, _)| *known == key) {
-                return Err(Error::invalid(key, "the parameter stands there twice"));
-            }
             let value = match &*value {
-                word @ ("true" | "false") => RawValue::from_string(word.to_owned()),
+                word @ ("true" | "false") if matches!(&*key, "includeArtifacts" | "include_artifacts") => {
+                    RawValue::from_string(word.to_owned())
+                }
                 text => to_raw_value(text),
             };
             members.0.push((key.into_owned(), value.map_err(|_| ErrorKind::Parse)?));
         }
     }
+    let mut differs = Vec::new();
     let tenant = route.tenant.as_ref().map(|tenant| ("tenant", tenant));
     for (name, value) in route.named.iter().map(|(name, value)| (*name, value)).chain(tenant) {
         let proto = if name == "taskId" { "task_id" } else { name };
@@ -178,11 +191,12 @@ fn params(route: &Route, query: Option<&str>, body: &[u8]) -> Result<Box<RawValu
         let value = to_raw_value(value).map_err(|_| ErrorKind::Parse)?;
         if stated.into_iter().any(|(_, stated)| !matches!(stated.get(), "\"\"" | "null") && stated.get() != value.get())
         {
-            return Err(Error::invalid(name, format!("{name} is not that of the path")));
+            differs.push(name);
         }
         members.0.push((name.to_owned(), value));
     }
-    to_raw_value(&members).map_err(|_| ErrorKind::Parse.into())
+    let json = to_raw_value(&members).map_err(|_| ErrorKind::Parse)?;
+    Ok(Params { json, differs })
 }
 
 /// The members of an object, each as it stood in the body.

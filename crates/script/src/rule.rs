@@ -110,6 +110,7 @@ impl Rule {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct When {
     pub on: Vec<On>,
+    pub message_id_prefix: Option<String>,
     pub contains: Vec<String>,
     pub lacks: Vec<String>,
     pub ends_with: Option<String>,
@@ -137,6 +138,7 @@ impl When {
         };
         (self.on.is_empty() || self.on.contains(on))
             && !(self.no_task && *in_task)
+            && message.message_id.as_str().starts_with(self.prefix())
             && self.contains.iter().all(|wanted| text.contains(wanted))
             && !self.lacks.iter().any(|unwanted| text.contains(unwanted))
             && self.ends_with.as_ref().is_none_or(ends)
@@ -146,11 +148,21 @@ impl When {
             && self.first_message_part.as_ref().is_none_or(|like| first.parts.iter().any(|part| like.matches(part)))
     }
 
+    fn prefix(&self) -> &str {
+        self.message_id_prefix.as_deref().unwrap_or_default()
+    }
+
+    /// The longer the prefix of the message id, the earlier the rule is tried.
+    pub(crate) fn prefix_length(&self) -> usize {
+        self.prefix().len()
+    }
+
     /// Whether this rule, standing first, takes everything that `later` could match. Says yes only when it is sure.
     pub(crate) fn covers(&self, later: &Self) -> bool {
         let within = |own: &[String], others: &[String]| own.iter().all(|one| others.contains(one));
         (self.on.is_empty() || !later.on.is_empty() && later.on.iter().all(|on| self.on.contains(on)))
             && (!self.no_task || later.no_task)
+            && later.prefix().starts_with(self.prefix())
             && self.contains.iter().all(|own| later.contains.iter().any(|text| text.contains(own)))
             && self.lacks.iter().all(|own| later.lacks.iter().any(|text| own.contains(text)))
             && (self.ends_with.is_none() || self.ends_with == later.ends_with)

@@ -7,16 +7,26 @@ use std::sync::Arc;
 use protocol::Message;
 use server::{Fault, Job, Say};
 
+use crate::about::About;
 use crate::mistake::{Mistake, one_of};
 use crate::rule::{Heard, Rule};
-use crate::step::{Step, Verb};
+use crate::step::{Next, Telling};
 use crate::{read, stories};
 
-/// The rules of all agents of one file.
+/// The agents of one file: what each says, and perhaps who it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Story {
     name: Arc<str>,
-    agents: BTreeMap<String, Arc<[Rule]>>,
+    agents: BTreeMap<String, Entry>,
+}
+
+/// What a file says of one agent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    /// None when the agent knows that itself and only recites.
+    pub about: Option<About>,
+    pub configurations: BTreeMap<String, About>,
+    pub rules: Arc<[Rule]>,
 }
 
 impl Story {
@@ -49,9 +59,23 @@ impl Story {
         self.agents.keys().map(String::as_str)
     }
 
+    /// Who an agent is, plainly or in one of its configurations. None when the file does not say.
+    pub fn about(&self, name: &str, configuration: Option<&str>) -> Option<&About> {
+        let entry = self.agents.get(name)?;
+        match configuration {
+            Some(configuration) => entry.configurations.get(configuration),
+            None => entry.about.as_ref(),
+        }
+    }
+
+    /// The configurations of an agent, by name.
+    pub fn configurations(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.agents.get(name).into_iter().flat_map(|entry| entry.configurations.keys()).map(String::as_str)
+    }
+
     /// What one agent says.
     pub fn agent(&self, name: &str) -> Option<Script> {
-        let rules = self.agents.get(name)?.clone();
+        let rules = self.agents.get(name)?.rules.clone();
         Some(Script { story: self.name.clone(), rules })
     }
 }
@@ -104,10 +128,13 @@ impl Script {
         let heard = Heard::of(job);
         let Some(rule) = self.choose(&heard) else {
             let words = format!("The story has no rule for this {}.", heard.on().word());
-            return Ok(Step::Words(Verb::Failed, words.into()).say(job, say).await?);
+            return Ok(say.failed(words).await?);
         };
+        let mut telling = Telling::default();
         for step in rule.steps() {
-            step.say(job, say).await?;
+            if telling.say(step, job, say).await? == Next::Return {
+                break;
+            }
         }
         Ok(())
     }

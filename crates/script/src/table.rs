@@ -96,6 +96,10 @@ impl<'a> Value<'a> {
         Ok(list.iter().map(|entry| Value::new(self.source, self.name, entry)).collect())
     }
 
+    pub fn is_list(self) -> bool {
+        self.value.is_array()
+    }
+
     /// One text, or a list of them.
     pub fn texts(self) -> Result<Vec<Value<'a>>, Mistake> {
         match self.value {

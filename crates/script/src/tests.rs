@@ -1,2 +1,3 @@
+mod about;
 mod language;
 mod payments_api;

@@ -1,6 +1,6 @@
 //! The language beyond what the embedded story uses, and every way in which a file is refused.
 
-use crate::{Heard, Script, Step, Story, stories};
+use crate::{Heard, Script, Scripted, Step, Story, stories};
 use proptest::prelude::*;
 use protocol::{Message, MessageId, Part, Role};
 
@@ -39,7 +39,8 @@ fn the_example_of_the_documentation_is_a_story() {
     let example = documentation.split("//! ```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
     let lines = example.lines().map(|line| line.trim_start_matches("//!"));
     let story = Story::parse("example.toml", &lines.collect::<Vec<_>>().join("\n")).unwrap();
-    assert_eq!(story.agent("greeter").unwrap().rules().len(), 2);
+    let agent = Scripted::of(&story, "example.toml", None, None).unwrap();
+    assert_eq!((agent.script.rules().len(), agent.about.card.name.as_str()), (2, "greeter"));
 }
 
 // ---- what a rule looks at
@@ -89,6 +90,34 @@ fn a_turn_that_no_rule_matches_has_no_rule() {
     assert!(!script.answers_directly(&message(vec![Part::text("y")])));
 }
 
+#[test]
+fn the_longest_prefix_of_the_message_id_comes_first_wherever_it_stands() {
+    let rules = r#"
+        [[a.rule]]
+        otherwise = true
+        say = ["done"]
+        [[a.rule]]
+        message_id_prefix = "tck-file"
+        say = ["done"]
+        [[a.rule]]
+        message_id_prefix = "tck-file-url"
+        contains = "x"
+        say = ["done"]
+        [[a.rule]]
+        message_id_prefix = "tck-file-url"
+        say = ["done"]
+    "#;
+    let script = read(rules).unwrap();
+    let line = |id: &str, text: &str| {
+        let message = Message::new(MessageId::new(id).unwrap(), Role::User, vec![Part::text(text)]);
+        script.choose(&Heard::first(&message)).unwrap().line()
+    };
+    assert_eq!(line("tck-file-url-1", "x"), 8);
+    assert_eq!(line("tck-file-url-1", "y"), 12);
+    assert_eq!(line("tck-file-1", "x"), 5);
+    assert_eq!(line("tck", "x"), 2);
+}
+
 // ---- what it says
 
 #[test]
@@ -97,7 +126,12 @@ fn a_status_without_words_is_its_bare_name() {
     let said: Vec<String> = script.rules()[0].steps().iter().map(|step| format!("{step:?}")).collect();
     assert_eq!(
         said,
-        ["Words(Queued, Words(None))", "Words(Working, Words(None))", "Sleep(20ms)", "Words(Done, Words(None))"]
+        [
+            "Words(Queued, Words(None))",
+            "Words(Working, Words(None))",
+            "Sleep { least: 20ms, most: 20ms }",
+            "Words(Done, Words(None))"
+        ]
     );
 }
 
@@ -108,6 +142,7 @@ fn words_and_artifacts_hold_every_kind_of_part() {
             { text = "t", media_type = "text/markdown" },
             { json = '{"b": 1, "a": 1.50}' },
             { file = "tck", filename = "output.txt", media_type = "text/plain" },
+            { base64 = "/wA=" },
             { url = "https://example.com/output.txt", filename = "output.txt" },
         ] },
         { done = [{ json = "null" }] },
@@ -119,7 +154,7 @@ fn words_and_artifacts_hold_every_kind_of_part() {
         concat!(
             r#"{"artifactId":"x","parts":[{"text":"t","mediaType":"text/markdown"},"#,
             r#"{"data":{"b":1,"a":1.50},"mediaType":"application/json"},"#,
-            r#"{"raw":"dGNr","filename":"output.txt","mediaType":"text/plain"},"#,
+            r#"{"raw":"dGNr","filename":"output.txt","mediaType":"text/plain"},{"raw":"/wA="},"#,
             r#"{"url":"https://example.com/output.txt","filename":"output.txt"}]}"#
         )
     );
@@ -179,7 +214,7 @@ refused! {
     an_unknown_key_of_a_rule_is_refused_with_the_nearest:
         looking("contain = \"x\"") => "a.toml:2: unknown key `contain`; did you mean `contains`?";
     an_unknown_key_that_is_near_to_none_is_refused_with_all: looking("colour = \"x\"") =>
-        "a.toml:2: unknown key `colour`; expected `on`, `contains`, `lacks`, `ends_with`, `has_media_type`, \
+        "a.toml:2: unknown key `colour`; expected `on`, `message_id_prefix`, `contains`, `lacks`, `ends_with`, `has_media_type`, \
          `lacks_media_type`, `part`, `first_message_part`, `otherwise` or `say`";
     a_rule_without_say_is_refused:
         "[[a.rule]]\notherwise = true\n" => "a.toml:1: this rule says nothing; expected `say = [...]`";
@@ -213,6 +248,15 @@ refused! {
     a_reply_to_an_answer_is_refused: "[[a.rule]]\non = \"answer\"\nsay = [{ reply = \"x\" }]" =>
         "a.toml:1: this rule can never match: a `reply` is possible only on \"message\"";
 
+    a_prefix_that_is_there_twice_is_refused:
+        looking("message_id_prefix = \"x\"").replace("otherwise = true", "message_id_prefix = \"x\"") =>
+        "a.toml:4: the message_id_prefix `x` is already that of the rule in line 1";
+    a_shorter_prefix_that_leaves_nothing_over_is_no_mistake_but_the_same_one_with_more_is:
+        looking("message_id_prefix = \"x\"").replace("otherwise = true", "message_id_prefix = \"x\"\ncontains = \"y\"") =>
+        "a.toml:4: this rule can never match: the one in line 1 takes all of it";
+    an_empty_prefix_is_refused:
+        looking("message_id_prefix = \"\"") => "a.toml:2: `message_id_prefix` must not be empty";
+
     an_unknown_step_is_refused: saying("{ workin = \"x\" }") => "a.toml:4: unknown key `workin`; did you mean `working`?";
     an_unknown_bare_step_is_refused: saying("\"don\"") => "a.toml:4: unknown step `don`; did you mean `done`?";
     a_bare_step_that_needs_a_value_is_refused:
@@ -235,7 +279,7 @@ refused! {
     a_line_with_a_line_break_is_refused: saying("{ log = \"x\", lines = [\n\"a\",\n\"b\\n\"] }, \"done\"") =>
         "a.toml:6: a line of a log holds no line break; it gets one at its end";
     a_part_with_two_contents_is_refused: saying("{ done = [{ text = \"a\", url = \"b\" }] }") =>
-        "a.toml:4: a part has exactly one of `text`, `json`, `file` or `url`";
+        "a.toml:4: a part has exactly one of `text`, `json`, `file`, `base64` or `url`";
     json_that_is_none_is_refused_at_its_own_line: saying("{ done = [{ json = '''\n{\n  \"a\": ,\n}''' }] }") =>
         "a.toml:6: this is no JSON: expected value";
     json_that_is_cut_short_is_refused: saying("{ done = [{ json = '{' }] }") =>
@@ -246,6 +290,22 @@ refused! {
         "a.toml:4: `a/b/c` is no media type; expected one such as `text/plain`";
     a_negative_sleep_is_refused: saying("{ sleep_ms = -1 }, \"done\"") =>
         "a.toml:4: `sleep_ms` must be a whole number that is not negative";
+    a_sleep_of_three_times_is_refused: saying("{ sleep_ms = [1, 2, 3] }, \"done\"") =>
+        "a.toml:4: `sleep_ms` must be a whole number, or [least, most] with the smaller one first";
+    a_sleep_whose_times_are_the_wrong_way_round_is_refused: saying("{ sleep_ms = [2, 1] }, \"done\"") =>
+        "a.toml:4: `sleep_ms` must be a whole number, or [least, most] with the smaller one first";
+    a_sleep_of_the_wrong_type_is_refused: saying("{ sleep_ms = \"long\" }, \"done\"") =>
+        "a.toml:4: `sleep_ms` must be a whole number, and is a string";
+    base64_that_is_none_is_refused: saying("{ done = [{ base64 = \"?\" }] }") =>
+        "a.toml:4: this is no base64: Invalid symbol 63, offset 0.";
+    a_flaw_with_a_value_is_refused:
+        saying("{ panic = \"x\" }") => "a.toml:4: `panic` takes no value; expected \"panic\"";
+    a_misspelt_flaw_is_refused: saying("\"never_ends\"") => "a.toml:4: unknown step `never_ends`; did you mean `never_end`?";
+    a_step_after_a_flaw_that_ends_the_turn_is_refused:
+        saying("\"never_end\",\n\"done\"") => "a.toml:5: `never_end` ends the turn; nothing can be said after it";
+    ignoring_the_cancel_alone_is_no_end: saying("\"ignore_cancel\"") =>
+        "a.toml:4: the turn does not end here; expected `reply`, `ask`, `need_approval`, `done`, `failed`, `rejected` or \
+         `canceled` last";
     a_misspelt_placeholder_is_refused: saying("{ done = \"{aprove_url}\" }") =>
         "a.toml:4: unknown placeholder `{aprove_url}`; did you mean `{approve_url}`?";
     a_placeholder_in_a_reply_is_refused: saying("{ reply = \"{task_id}\" }") =>

@@ -65,7 +65,7 @@ fn line(step: &Step) -> String {
             let last = if chunk.last_chunk { " last" } else { "" };
             format!("{id} {name}{append}{last}: {parts}")
         }
-        Step::Sleep(time) => format!("sleep: {time:?}"),
+        Step::Sleep { .. } | Step::Flaw(_) => panic!("the story is told without a pause and without a flaw"),
     }
 }
 

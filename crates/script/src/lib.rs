@@ -106,7 +106,7 @@ mod tests;
 
 pub use about::About;
 pub use agent::Scripted;
-pub use mistake::Mistake;
+pub use mistake::{Mistake, one_of};
 pub use rule::{Heard, On, Rule};
 pub use step::{Flaw, Step, Verb};
 pub use story::{Script, Story};

@@ -48,7 +48,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// `` `a`, `b` or `c` ``.
-pub(crate) fn one_of(known: &[&str]) -> String {
+pub fn one_of(known: &[&str]) -> String {
     let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
         Some((last, [])) => last.clone(),

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod agent;
 mod check;
 mod list;
 mod record;
@@ -7,6 +8,7 @@ mod run;
 mod serve;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -28,6 +30,15 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Bench(Bench),
+    /// Serves an agent that is written as data.
+    Agent(Box<agent::Agent>),
+}
+
+/// The commands of the bench itself.
+#[derive(Debug, Subcommand)]
+enum Bench {
     /// Starts the three agents and lets the planner ship a commit (the default).
     Run(run::Run),
     /// Writes the captures of scenarios.
@@ -48,15 +59,35 @@ pub enum End {
     Differs,
 }
 
-/// Runs a command. The error is why it could not run.
-pub async fn run(arguments: Arguments) -> Result<End, String> {
+/// Runs a command to its exit code.
+pub fn execute(arguments: Arguments) -> ExitCode {
     let files = crate::files::Files::of(arguments.scenarios);
-    match arguments.command.unwrap_or(Command::Run(run::Run::default())) {
-        Command::Run(command) => command.run(&files).await,
-        Command::Record(command) => command.run(&files).await,
-        Command::Check(command) => command.run(&files).await,
-        Command::List(command) => command.run(&files),
-        Command::Serve(command) => command.run(&files).await,
+    match arguments.command.unwrap_or(Command::Bench(Bench::Run(run::Run::default()))) {
+        // Brings its own log and runtime, as the agent binaries do.
+        Command::Agent(command) => command.run(&files),
+        Command::Bench(command) => {
+            server::cli::logging(&std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned()));
+            match bench(command, &files) {
+                Ok(End::Done) => ExitCode::SUCCESS,
+                Ok(End::Differs) => ExitCode::from(1),
+                Err(why) => {
+                    eprintln!("{why}");
+                    ExitCode::from(2)
+                }
+            }
+        }
+    }
+}
+
+/// Runs a command of the bench. The error is why it could not run.
+#[tokio::main]
+async fn bench(command: Bench, files: &crate::files::Files) -> Result<End, String> {
+    match command {
+        Bench::Run(command) => command.run(files).await,
+        Bench::Record(command) => command.run(files).await,
+        Bench::Check(command) => command.run(files).await,
+        Bench::List(command) => command.run(files),
+        Bench::Serve(command) => command.run(files).await,
     }
 }
 

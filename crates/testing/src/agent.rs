@@ -86,7 +86,7 @@ impl Served {
 }
 
 /// Serves an agent on free ports, over all bindings. `change` may change the setup first; webhooks may be local.
-pub async fn serve(agent: Scripted, change: impl FnOnce(&mut Setup)) -> Served {
+pub async fn serve(agent: impl Agent, change: impl FnOnce(&mut Setup)) -> Served {
     let mut setup = Setup::new(Arc::new(agent));
     setup.allow_local_webhooks = true;
     change(&mut setup);

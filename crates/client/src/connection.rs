@@ -53,6 +53,8 @@ pub struct Connection {
     binding: Binding,
     token: Option<String>,
     tenant: Option<String>,
+    /// The value of the `A2A-Extensions` header.
+    extensions: Option<String>,
     calls: Arc<AtomicU64>,
 }
 
@@ -71,12 +73,19 @@ impl Connection {
         calls: Arc<AtomicU64>,
     ) -> Self {
         let url = url.into().trim_end_matches('/').to_owned();
-        Self { http, url, binding, token, tenant: None, calls }
+        Self { http, url, binding, token, tenant: None, extensions: None, calls }
     }
 
     /// The same connection for the tenant that the interface names: every call then names it (specification 8.3.2).
     pub fn of_tenant(self, tenant: Option<String>) -> Self {
         Self { tenant, ..self }
+    }
+
+    /// The same connection, which activates extensions in every call (specification 4.6): those with these URIs. The
+    /// agent uses those that it knows.
+    pub fn activating<'a>(self, uris: impl IntoIterator<Item = &'a str>) -> Self {
+        let uris = uris.into_iter().collect::<Vec<_>>().join(", ");
+        Self { extensions: Some(uris).filter(|uris| !uris.is_empty()), ..self }
     }
 
     /// The interface's URL.
@@ -113,7 +122,8 @@ impl Connection {
             #[cfg(feature = "grpc")]
             Binding::Grpc => {
                 let token = self.token.as_deref().filter(|_| wanted.token);
-                crate::grpc::open(&self.http, &self.url, call, wanted.version, token).await
+                let extensions = self.extensions.as_deref();
+                crate::grpc::open(&self.http, &self.url, call, wanted.version, token, extensions).await
             }
         }
     }
@@ -132,6 +142,9 @@ impl Connection {
         let mut headers = vec![("Content-Type", media::JSON.to_owned())];
         if wanted.version {
             headers.push(("A2A-Version", media::VERSION.to_owned()));
+        }
+        if let Some(extensions) = &self.extensions {
+            headers.push(("A2A-Extensions", extensions.clone()));
         }
         if let Some(token) = self.token.as_ref().filter(|_| wanted.token) {
             headers.push(("Authorization", format!("Bearer {token}")));
@@ -167,6 +180,9 @@ impl Connection {
         let mut headers = Vec::new();
         if wanted.version {
             headers.push(("A2A-Version", media::VERSION.to_owned()));
+        }
+        if let Some(extensions) = &self.extensions {
+            headers.push(("A2A-Extensions", extensions.clone()));
         }
         if let Some(token) = self.token.as_ref().filter(|_| wanted.token) {
             headers.push(("Authorization", format!("Bearer {token}")));

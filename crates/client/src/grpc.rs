@@ -52,6 +52,7 @@ pub(crate) async fn open(
     call: &Call,
     version: bool,
     token: Option<&str>,
+    extensions: Option<&str>,
 ) -> Result<Opened, ClientError> {
     let method = call.method();
     let bad_url = || ClientError::Url(url.to_owned());
@@ -68,6 +69,9 @@ pub(crate) async fn open(
     }
     if let Some(token) = token {
         request = request.bearer_auth(token);
+    }
+    if let Some(extensions) = extensions {
+        request = request.header(media::EXTENSIONS_HEADER, extensions);
     }
     let response = http.send(request.body(framed(&::grpc::call::write(call))?), &origin).await?;
     let (status, headers) = (response.status(), headers_of(&response));

@@ -1,7 +1,7 @@
 //! Meeting agents: their cards say who has which skill and how they are called.
 
 use client::{Binding, Connection, choose};
-use protocol::AgentCard;
+use protocol::{AgentCard, Timestamps};
 
 use crate::{Failure, Planner};
 
@@ -27,7 +27,8 @@ impl Planner {
         let token = if card.security_requirements.is_empty() { None } else { token(&card.name) };
         let (http, calls) = (self.http.clone(), self.calls.clone());
         let connection = Connection::sharing(http, &interface.url, binding, token, calls);
-        let connection = connection.of_tenant(interface.tenant.clone());
+        let timestamps = Timestamps::offered(&card).map(Timestamps::uri);
+        let connection = connection.of_tenant(interface.tenant.clone()).activating(timestamps);
         self.agents.push(Agent { name: card.name.clone(), card, connection });
         Ok(())
     }

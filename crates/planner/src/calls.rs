@@ -7,7 +7,7 @@ use std::sync::Arc;
 use client::live::LiveIds;
 use client::{Binding, ClientError, Connection, Events, Http, Reply, choose};
 use protocol::call::{ListTasksRequest, SendMessageConfiguration, SendMessageRequest};
-use protocol::{ContextId, Ids, Message, MessageId, Part, Role, StreamResponse, TaskId, TaskState, media};
+use protocol::{ContextId, Ids, Message, MessageId, Part, Role, StreamResponse, TaskId, TaskState, Timestamps, media};
 
 use signature::Checked;
 
@@ -113,7 +113,8 @@ impl To {
         let wanted = self.binding.as_ref().map_or(Binding::SPOKEN, std::slice::from_ref);
         let (interface, binding) = choose(&card, wanted).map_err(|none| none.to_string())?;
         let connection = Connection::new(http.clone(), &interface.url, binding, self.token.clone());
-        Ok(connection.of_tenant(interface.tenant.clone()))
+        let timestamps = Timestamps::offered(&card).map(Timestamps::uri);
+        Ok(connection.of_tenant(interface.tenant.clone()).activating(timestamps))
     }
 
     fn print(&self, json: &impl serde::Serialize, words: impl FnOnce() -> String) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use client::Reply;
 use protocol::call::SendMessageRequest;
-use protocol::{Message, MessageId, Part, Role, Task, TaskId, TaskState};
+use protocol::{Message, MessageId, Part, Role, Task, TaskId, TaskState, Timestamps};
 
 use crate::agents::Agent;
 use crate::{Failure, Planner};
@@ -42,7 +42,7 @@ impl Planner {
                 Reply::Task(task) => task,
             };
             self.remember(agent, &task);
-            self.say(format!("  task {} is {}", first8(&task.id), task.status.state));
+            self.say(format!("  task {} is {}{}", first8(&task.id), task.status.state, said_at(&task)));
             let words = task.status.message.as_ref().map(|message| message.text()).unwrap_or_default();
             reply = match task.status.state {
                 state if state.is_terminal() => return Ok(Outcome::Task(task)),
@@ -92,6 +92,12 @@ impl Planner {
         let asks_for_base = question.to_lowercase().contains("base branch");
         if asks_for_base { self.base.clone() } else { "I cannot answer that.".to_owned() }
     }
+}
+
+/// When the agent said what its status says, if it tells.
+fn said_at(task: &Task) -> String {
+    let metadata = task.status.message.as_ref().and_then(|message| message.metadata.as_ref());
+    Timestamps::made(metadata).map(|made| format!(", said at {made}")).unwrap_or_default()
 }
 
 fn first8(id: &TaskId) -> String {

@@ -1,7 +1,7 @@
 //! Tasks, messages and events in words.
 
 use client::{Seal, Source};
-use protocol::{AgentCard, Content, Message, Part, StreamResponse, Task};
+use protocol::{AgentCard, Content, Message, Object, Part, StreamResponse, Task, Timestamps};
 use signature::Doubt;
 
 /// A card, in a few lines.
@@ -56,7 +56,12 @@ pub fn seal(seal: &Seal) -> String {
 
 /// A message, in one line or a few.
 pub fn message(message: &Message) -> String {
-    message.parts.iter().map(part).collect::<Vec<_>>().join("\n")
+    message.parts.iter().map(part).collect::<Vec<_>>().join("\n") + &made(message.metadata.as_ref())
+}
+
+/// When something was made, if the agent says so.
+fn made(metadata: Option<&Object>) -> String {
+    Timestamps::made(metadata).map(|made| format!(" (made {made})")).unwrap_or_default()
 }
 
 fn part(part: &Part) -> String {
@@ -76,7 +81,7 @@ pub fn task(task: &Task) -> String {
     let mut lines = vec![status(task)];
     for artifact in &task.artifacts {
         let name = artifact.name.as_deref().unwrap_or(artifact.artifact_id.as_str());
-        lines.push(format!("  {name}:"));
+        lines.push(format!("  {name}{}:", made(artifact.metadata.as_ref())));
         let parts = artifact.parts.iter().map(part);
         lines.extend(parts.flat_map(|text| text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>()));
     }
@@ -101,7 +106,8 @@ pub fn event(event: &StreamResponse) -> String {
         StreamResponse::ArtifactUpdate(update) => {
             let name = update.artifact.name.as_deref().unwrap_or(update.artifact.artifact_id.as_str());
             let parts: Vec<_> = update.artifact.parts.iter().map(part).collect();
-            format!("{name} {} {}", if update.append { "+" } else { "=" }, parts.join("\n"))
+            let made = made(update.artifact.metadata.as_ref());
+            format!("{name}{made} {} {}", if update.append { "+" } else { "=" }, parts.join("\n"))
         }
     }
 }

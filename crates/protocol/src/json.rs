@@ -1,6 +1,7 @@
 //! JSON of the client's own making (`data`, `metadata`): kept as text, so that it comes back member for member in its
 //! own order and digit for digit.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -128,6 +129,21 @@ impl Object {
     /// Reads the object as a type of the caller's.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         self.0.read()
+    }
+}
+
+impl Object {
+    /// The value of a member, if it is there. The last one counts, if it stands there twice.
+    pub fn member(&self, name: &str) -> Option<Json> {
+        let members: HashMap<String, &RawValue> = self.read().ok()?;
+        members.get(name).map(|value| Json((*value).to_owned().into()))
+    }
+
+    /// The same object with one member more, at the end. The error is that it would be nested too deep.
+    pub fn with(&self, name: &str, value: &Json) -> Result<Self, NotJson> {
+        let inside = self.text().strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default();
+        let comma = if inside.is_empty() { "" } else { "," };
+        Self::parse(&format!("{{{inside}{comma}{}:{}}}", serde_json::Value::from(name), value.text()))
     }
 }
 

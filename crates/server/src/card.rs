@@ -10,7 +10,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use protocol::card::AgentInterface;
-use protocol::{AgentCard, media};
+use protocol::{AgentCard, Timestamps, media};
 use serde::Serialize;
 
 use crate::host::whole;
@@ -57,11 +57,19 @@ fn jwks(keys: &[signature::Key]) -> Option<Written> {
     published.then(|| Written::of(&signature::jwks::publish(keys)))
 }
 
+/// The agent's own card with the extensions that the server adds.
+pub(crate) fn declaring(setup: &Setup, mut card: AgentCard) -> AgentCard {
+    if setup.timestamps {
+        card.capabilities.extensions.extend(Timestamps::ALL.map(Timestamps::declared));
+    }
+    card
+}
+
 impl Cards {
     pub fn new(setup: &Setup) -> Self {
         Self {
-            card: setup.agent.card(),
-            extended: setup.agent.extended_card(),
+            card: declaring(setup, setup.agent.card()),
+            extended: setup.agent.extended_card().map(|card| declaring(setup, card)),
             jwks: jwks(&setup.signing_keys),
             signing_keys: setup.signing_keys.clone(),
             rpc_path: setup.rpc_path.clone(),

@@ -76,6 +76,9 @@ pub struct Flags {
     /// A tenant that the card's interfaces name; requests must then name one. Repeatable.
     #[arg(long = "tenant", env = "A2A_TENANT", value_name = "NAME", value_delimiter = ',', value_parser = tenant)]
     pub tenants: Vec<String>,
+    /// An extension that the card declares and clients may activate. Repeatable.
+    #[arg(long = "extension", env = "A2A_EXTENSION", value_enum, value_name = "NAME", value_delimiter = ',')]
+    pub extensions: Vec<ExtensionChoice>,
     /// Which resent messages join their first attempt. Without it: the agent's own rule.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub dedupe: Option<Dedupe>,
@@ -185,6 +188,13 @@ fn span(text: &str) -> Result<Duration, String> {
     let number: Option<u64> = digits.parse().ok();
     let seconds = number.and_then(|number| number.checked_mul(unit)).filter(|seconds| *seconds > 0);
     seconds.map(Duration::from_secs).ok_or_else(|| "a time is a number with s, m, h or d, such as 7d".to_owned())
+}
+
+/// An extension that the server has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExtensionChoice {
+    /// When each message and artifact was made.
+    Timestamps,
 }
 
 fn path(text: &str) -> Result<String, String> {
@@ -326,6 +336,7 @@ fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     setup.public_url.clone_from(&flags.public_url);
     setup.hosts.clone_from(&flags.host);
     setup.tenants.clone_from(&flags.tenants);
+    setup.timestamps = flags.extensions.contains(&ExtensionChoice::Timestamps);
     setup.rpc_path.clone_from(&flags.rpc_path);
     setup.rest_path.clone_from(&flags.rest_path);
     setup.cors.clone_from(&flags.cors);

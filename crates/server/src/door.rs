@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
-use protocol::{AgentCard, Error, ErrorKind, media};
+use protocol::{AgentCard, Error, ErrorKind, Timestamps, media};
 use subtle::ConstantTimeEq;
 
 use crate::engine::Caller;
@@ -24,8 +24,19 @@ pub(crate) struct Door {
     pub port: u16,
     /// The extensions of the card: the URI and whether it is required.
     extensions: Vec<(String, bool)>,
+    /// The server's own extension is among them.
+    timestamps: bool,
     /// The tenants of the card's interfaces; none when requests name none.
     tenants: Vec<String>,
+}
+
+/// What a request activated.
+#[derive(Debug, Default)]
+pub(crate) struct Activated {
+    /// As the answer's header names it.
+    pub header: Option<String>,
+    /// What the agent makes from now on says when it was made.
+    pub timestamps: Option<Timestamps>,
 }
 
 /// The caller has not shown who it is.
@@ -44,6 +55,7 @@ impl Door {
             #[cfg(feature = "grpc")]
             port,
             extensions: extensions.map(|extension| (extension.uri.clone(), extension.required)).collect(),
+            timestamps: setup.timestamps,
             tenants: setup.tenants.clone(),
         }
     }
@@ -70,7 +82,7 @@ impl Door {
             });
             known.ok_or(Unauthenticated)?.principal.clone()
         };
-        Ok(Caller { principal, base_url: self.base_url(headers) })
+        Ok(Caller { principal, base_url: self.base_url(headers), timestamps: None })
     }
 
     /// Where the caller reaches this agent (DECISIONS W12).
@@ -131,10 +143,10 @@ impl Door {
         }
     }
 
-    /// The declared extensions that the request activates, as the answer's header names them (DECISIONS W9).
-    pub fn check_extensions(&self, headers: &HeaderMap) -> Result<Option<String>, Error> {
+    /// The declared extensions that the request activates (DECISIONS W9).
+    pub fn check_extensions(&self, headers: &HeaderMap) -> Result<Activated, Error> {
         if self.extensions.is_empty() {
-            return Ok(None);
+            return Ok(Activated::default());
         }
         let values = headers.get_all(media::EXTENSIONS_HEADER).iter().filter_map(|value| value.to_str().ok());
         let named: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
@@ -142,9 +154,15 @@ impl Door {
         if let Some((uri, _)) = missing {
             return Err(Error::from(ErrorKind::ExtensionSupportRequired).with("extension", uri.clone()));
         }
-        let active: Vec<&str> =
-            self.extensions.iter().map(|(uri, _)| uri.as_str()).filter(|uri| named.contains(uri)).collect();
-        Ok(Some(active.join(", ")).filter(|active| !active.is_empty()))
+        let declared = self.extensions.iter().map(|(uri, _)| uri.as_str());
+        let mut active: Vec<&str> = declared.filter(|uri| named.contains(uri)).collect();
+        let timestamps = Timestamps::ALL.into_iter().find(|name| self.timestamps && active.contains(&name.uri()));
+        // One extension under two names: one of them is used.
+        active.retain(|uri| {
+            let name = Timestamps::ALL.into_iter().find(|name| self.timestamps && name.uri() == *uri);
+            name.is_none() || name == timestamps
+        });
+        Ok(Activated { header: Some(active.join(", ")).filter(|active| !active.is_empty()), timestamps })
     }
 
     /// What is wrong with the tenant that a request names; the text is empty when it names none (DECISIONS W10).

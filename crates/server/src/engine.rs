@@ -17,7 +17,7 @@ use futures_util::FutureExt;
 use protocol::call::{ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest};
 use protocol::{
     Clock, ConfigId, ContextId, Error, ErrorKind, Ids, Message, Task, TaskId, TaskPushNotificationConfig, TaskState,
-    Timestamp,
+    Timestamp, Timestamps,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -40,6 +40,8 @@ pub(crate) struct Caller {
     pub principal: Principal,
     /// Where this caller reaches the agent.
     pub base_url: Arc<str>,
+    /// What the agent makes for this call says when it was made.
+    pub timestamps: Option<Timestamps>,
 }
 
 /// The answer to a message.
@@ -155,7 +157,8 @@ impl Engine {
     /// Goes on with a task that a process has left.
     async fn resume(self: &Arc<Self>, id: &TaskId) -> Result<(), StoreError> {
         let Some(record) = self.store.load(id).await? else { return Ok(()) };
-        let caller = Caller { principal: record.owner.clone(), base_url: record.base_url.clone() };
+        let (principal, base_url) = (record.owner.clone(), record.base_url.clone());
+        let caller = Caller { principal, base_url, timestamps: None };
         let Ok(slot) = self.slot(&caller, id).await else {
             return Err(StoreError::failed("a task that was left could not be read"));
         };
@@ -375,7 +378,7 @@ impl Engine {
         let attempt = Attempt::new(&caller.principal, &request.message);
         let (answer, answered) = oneshot::channel();
         if let Some(first) = self.attempts.join(&attempt) {
-            let asker = Asker { mode, answer, attempt: first.clone() };
+            let asker = Asker { mode, answer, attempt: first.clone(), timestamps: caller.timestamps };
             let (engine, joined) = (self.clone(), first.clone());
             tokio::spawn(async move { engine.follow(joined, asker).await });
             let mut ticket = Ticket::new(self.clone(), attempt);
@@ -384,7 +387,7 @@ impl Engine {
             return self.wait(answered, &first, &caller).await.map(|sent| Answered { sent, ticket });
         }
         let mut ticket = Ticket::new(self.clone(), attempt.clone());
-        let asker = Asker { mode, answer, attempt: attempt.clone() };
+        let asker = Asker { mode, answer, attempt: attempt.clone(), timestamps: caller.timestamps };
         if self.attempts.remembers() {
             let came_to = self.store.came_to(&caller.principal, &request.message).await;
             if let Some(task) = came_to.map_err(|cause| self.internal(&cause))? {
@@ -571,7 +574,8 @@ impl Engine {
         match self.store.create(&record, sent).await {
             Ok(Created::Here) => {}
             Ok(Created::Already(first)) => {
-                let caller = Caller { principal: record.owner, base_url: record.base_url };
+                let (principal, base_url) = (record.owner, record.base_url);
+                let caller = Caller { principal, base_url, timestamps: caller.timestamps };
                 self.rejoin(&caller, &first, asker).await;
                 return Err(Over::Ended);
             }
@@ -709,7 +713,8 @@ impl Engine {
             None => {
                 let record = self.store.load(id).await.map_err(|cause| self.internal(&cause))?;
                 let Some(record) = record else { return Ok(false) };
-                let caller = Caller { principal: record.owner.clone(), base_url: record.base_url.clone() };
+                let (principal, base_url) = (record.owner.clone(), record.base_url.clone());
+                let caller = Caller { principal, base_url, timestamps: None };
                 self.slot(&caller, id).await?
             }
         };

@@ -128,15 +128,16 @@ async fn serve(host: Arc<Host>, name: &str, mut request: Request<Body>) -> Respo
         request.headers_mut().insert(header::HOST, authority);
     }
     let headers = request.headers();
-    let Ok(caller) = host.door.admit(headers) else { return unauthenticated().into_http() };
+    let Ok(mut caller) = host.door.admit(headers) else { return unauthenticated().into_http() };
     if let Err(error) = host.door.check_version(headers, None) {
         return refusal(&error);
     }
     let Some(method) = Method::from_name(name) else { return refusal(&ErrorKind::MethodNotFound.into()) };
-    let extensions = match host.door.check_extensions(headers) {
-        Ok(extensions) => extensions,
+    let activated = match host.door.check_extensions(headers) {
+        Ok(activated) => activated,
         Err(error) => return refusal(&error),
     };
+    caller.timestamps = activated.timestamps;
     let limit = host.body_limit;
     let called = service_fn(move |request: tonic::Request<Streaming<Bytes>>| {
         let (host, caller) = (host.clone(), caller.clone());
@@ -144,7 +145,7 @@ async fn serve(host: Arc<Host>, name: &str, mut request: Request<Body>) -> Respo
     });
     let mut framed = tonic::server::Grpc::new(Raw).max_decoding_message_size(limit);
     let mut response = framed.streaming(called, request).await.map(Body::new);
-    echo(&mut response, extensions);
+    echo(&mut response, activated);
     response
 }
 

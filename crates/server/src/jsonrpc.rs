@@ -7,6 +7,7 @@ use http::{HeaderValue, Method as Verb, Request, Response, StatusCode, header};
 use protocol::rpc::{self, Id, Refusal};
 use protocol::{Call, Error, ErrorKind, Method, media};
 
+use crate::door::Activated;
 use crate::host::{Envelope, Host, plain_error};
 
 /// Answers one request.
@@ -17,7 +18,7 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
         return response;
     }
     let (parts, body) = request.into_parts();
-    let Ok(caller) = host.door.admit(&parts.headers) else { return host.unauthenticated() };
+    let Ok(mut caller) = host.door.admit(&parts.headers) else { return host.unauthenticated() };
     let body = match host.read(body).await {
         Ok(body) => body,
         Err(response) => return response,
@@ -37,17 +38,18 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
     let Some(method) = Method::from_name(&request.method) else {
         return refuse(request.id, &ErrorKind::MethodNotFound.into());
     };
-    let extensions = match host.door.check_extensions(&parts.headers) {
-        Ok(extensions) => extensions,
+    let activated = match host.door.check_extensions(&parts.headers) {
+        Ok(activated) => activated,
         Err(error) => return refuse(request.id, &error),
     };
-    let call = match Call::read_by(method, request.params, &|field, text| host.wrong(field, text)) {
-        Ok(call) => call,
-        Err(error) => return refuse(request.id, &error),
-    };
+    caller.timestamps = activated.timestamps;
+    let call = Call::read_by(method, request.params, &|field, text| host.wrong(field, text));
     let envelope = Envelope::Rpc(request.id.into_owned());
-    let mut response = host.answer(caller, call, &parts.headers, envelope).await;
-    echo(&mut response, extensions);
+    let mut response = match call {
+        Ok(call) => host.answer(caller, call, &parts.headers, envelope).await,
+        Err(error) => envelope.error(&error),
+    };
+    echo(&mut response, activated);
     response
 }
 
@@ -58,8 +60,8 @@ pub(crate) fn other_type<'a>(headers: &'a http::HeaderMap, taken: &[&str]) -> Op
 }
 
 /// Names the extensions that the request activated.
-pub(crate) fn echo(response: &mut Response<Body>, extensions: Option<String>) {
-    if let Some(active) = extensions.and_then(|active| HeaderValue::from_str(&active).ok()) {
+pub(crate) fn echo(response: &mut Response<Body>, activated: Activated) {
+    if let Some(active) = activated.header.and_then(|active| HeaderValue::from_str(&active).ok()) {
         response.headers_mut().insert(media::EXTENSIONS_HEADER, active);
     }
 }

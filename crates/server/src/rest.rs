@@ -94,7 +94,7 @@ fn decoded(segment: &str) -> Option<String> {
 /// Answers one request.
 pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let Ok(caller) = host.door.admit(&parts.headers) else { return host.unauthenticated() };
+    let Ok(mut caller) = host.door.admit(&parts.headers) else { return host.unauthenticated() };
     // Whoever sends plain JSON gets plain JSON back (DECISIONS W3).
     let plain = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let plain = plain.is_some_and(|stated| media::is(stated, media::JSON));
@@ -121,10 +121,11 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
     if let Err(error) = host.door.check_version(&parts.headers, parts.uri.query()) {
         return envelope.error(&error);
     }
-    let extensions = match host.door.check_extensions(&parts.headers) {
-        Ok(extensions) => extensions,
+    let activated = match host.door.check_extensions(&parts.headers) {
+        Ok(activated) => activated,
         Err(error) => return envelope.error(&error),
     };
+    caller.timestamps = activated.timestamps;
     let call = params(&route, parts.uri.query(), &body).and_then(|Params { json, differs }| {
         let rules = |field: &str, text: &str| match differs.contains(&field) {
             true => Some(format!("{field} is not that of the path")),
@@ -136,7 +137,7 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
         Ok(call) => host.answer(caller, call, &parts.headers, envelope).await,
         Err(error) => envelope.error(&error),
     };
-    echo(&mut response, extensions);
+    echo(&mut response, activated);
     response
 }
 

@@ -22,7 +22,7 @@ use crate::door::Door;
 use crate::engine::{Engine, Promises};
 use crate::host::{Envelope, Host};
 use crate::setup::Setup;
-use crate::{approvals, cors, jsonrpc, rest};
+use crate::{approvals, card, cors, jsonrpc, rest};
 
 /// How long a client may take to send the head of a request.
 pub(crate) const HEAD_LIMIT: Duration = Duration::from_secs(30);
@@ -64,7 +64,7 @@ pub async fn run(
 }
 
 fn host(setup: &Setup, port: u16) -> Host {
-    let card = setup.agent.card();
+    let card = card::declaring(setup, setup.agent.card());
     let capabilities = &card.capabilities;
     let promises = Promises {
         streaming: capabilities.streaming.unwrap_or_default(),

@@ -128,6 +128,9 @@ impl Say {
         };
         let mut message = Message::new(id, Role::Agent, parts);
         message.context_id = Some(context_id);
+        if let Some(timestamps) = asker.timestamps {
+            timestamps.stamp_message(&mut message, self.voice.engine.clock.now());
+        }
         let message = Arc::new(message);
         asker.attempt.becomes(Outcome::Message(message.clone()));
         let _ = asker.answer.send(Ok(Sent::Message(message)));

@@ -35,6 +35,8 @@ pub struct Setup {
     pub hosts: Vec<String>,
     /// The tenants of the card's interfaces; each request names one of them, and sees its tasks only. Empty: none.
     pub tenants: Vec<String>,
+    /// The agent says when each message and artifact was made, to clients that want to know.
+    pub timestamps: bool,
     /// The path of the JSON-RPC binding.
     pub rpc_path: String,
     /// The path of the HTTP+JSON binding.
@@ -127,6 +129,7 @@ impl Setup {
             public_url: None,
             hosts: Vec::new(),
             tenants: Vec::new(),
+            timestamps: false,
             rpc_path: "/a2a/jsonrpc".to_owned(),
             rest_path: "/a2a/rest".to_owned(),
             #[cfg(feature = "grpc")]

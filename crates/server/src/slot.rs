@@ -8,7 +8,7 @@ use std::time::Duration;
 use protocol::task::{Applied, Refused};
 use protocol::{
     Change, ConfigId, Error, ErrorKind, Message, MessageId, Role, Task, TaskId, TaskPushNotificationConfig, TaskState,
-    TaskStatus, TaskStatusUpdateEvent,
+    TaskStatus, TaskStatusUpdateEvent, Timestamps,
 };
 use tokio::sync::{Mutex, MutexGuard, Notify, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,8 @@ pub(crate) struct Asker {
     pub mode: Mode,
     pub answer: oneshot::Sender<Result<Sent, Error>>,
     pub attempt: Arc<Attempt>,
+    /// What the agent makes in this caller's turn says when it was made.
+    pub timestamps: Option<Timestamps>,
 }
 
 /// A message with what belongs to it, before its turn starts.
@@ -53,7 +55,7 @@ impl Incoming {
     fn answered(owner: &Principal, message: Message) -> Self {
         let (answer, _) = oneshot::channel();
         let attempt = Attempt::new(owner, &message);
-        let asker = Asker { mode: Mode::Immediate, answer, attempt };
+        let asker = Asker { mode: Mode::Immediate, answer, attempt, timestamps: None };
         Self { message, accepted_output_modes: Arc::default(), config: None, asker }
     }
 }
@@ -141,6 +143,8 @@ pub(crate) struct State {
     waiting: VecDeque<(u32, Incoming)>,
     /// The webhooks.
     configs: Vec<ConfigId>,
+    /// What is made in the running turn says when it was made. A turn that no message started does as the one before.
+    timestamps: Option<Timestamps>,
     /// The attempts that came to this task; they are over when it ends.
     attempts: Vec<Arc<Attempt>>,
     /// Another process has the turn.
@@ -170,6 +174,7 @@ impl Slot {
             askers: Vec::new(),
             waiting: VecDeque::new(),
             configs,
+            timestamps: Timestamps::of_task(&record.task),
             attempts: Vec::new(),
             elsewhere: false,
         };
@@ -198,6 +203,7 @@ impl Slot {
         state.turns = 1;
         let running = Running::new(1, stop);
         state.running = Some(running.clone());
+        state.timestamps = asker.timestamps;
         state.attempts.push(asker.attempt.clone());
         state.place(&self.log, 1, asker);
         running
@@ -212,7 +218,8 @@ impl Slot {
             return Err(Over::Stopped);
         }
         let running = running.clone();
-        let change = change.draw(engine, &state.task).ok_or(Over::Ended)?;
+        let mut change = change.draw(engine, &state.task).ok_or(Over::Ended)?;
+        state.stamp(engine, &mut change);
         let kept = self.put(engine, &mut state, turn, change).await;
         if matches!(kept, Err(Over::NotKept | Over::Moved)) {
             // Work whose results cannot be kept is not worth going on with.
@@ -267,7 +274,8 @@ impl Slot {
     /// Sets a status in the server's own name.
     pub async fn set(&self, engine: &Engine, state: &mut State, to: TaskState, words: Words) -> Result<(), Over> {
         let turn = state.running.as_ref().map_or(state.turns, |running| running.turn);
-        let change = Status { state: to, words }.draw(engine, &state.task).ok_or(Over::Ended)?;
+        let mut change = Status { state: to, words }.draw(engine, &state.task).ok_or(Over::Ended)?;
+        state.stamp(engine, &mut change);
         self.put(engine, state, turn, change).await
     }
 
@@ -558,6 +566,7 @@ impl Slot {
         state.over = false;
         let running = Running::new(turn, engine.stop_token());
         state.running = Some(running.clone());
+        state.timestamps = asker.timestamps;
         let with = With { waited, sent: engine.attempts.remembers().then_some(&attempt.message) };
         let mut kept = self.put_with(engine, state, turn, Change::Message(message.clone()), with).await;
         let (mode, mut late) = (asker.mode, None);
@@ -625,6 +634,7 @@ impl Slot {
         state.turns += 1;
         let running = Running::new(state.turns, engine.stop_token());
         state.running = Some(running.clone());
+        state.timestamps = Timestamps::of_task(&state.task);
         let last = state.task.history.iter().rev().find(|message| message.role == Role::User);
         let message = last.cloned().unwrap_or_else(|| Arc::new(nobody(&self.id)));
         Begun { running, start, message, task: state.task.clone(), accepted_output_modes: Arc::default() }
@@ -851,6 +861,22 @@ fn nobody(task: &TaskId) -> Message {
 }
 
 impl State {
+    /// Says in what the agent made when that was, if the client wants to know.
+    fn stamp(&self, engine: &Engine, change: &mut Change) {
+        let Some(timestamps) = self.timestamps else { return };
+        match change {
+            Change::Message(_) => {}
+            Change::Status(TaskStatusUpdateEvent { status, .. }) => {
+                if let (Some(message), Some(now)) = (&mut status.message, status.timestamp) {
+                    timestamps.stamp_message(Arc::make_mut(message), now);
+                }
+            }
+            Change::Artifact(update) => {
+                timestamps.stamp_artifact(Arc::make_mut(&mut update.artifact), engine.clock.now());
+            }
+        }
+    }
+
     /// Gives a caller its place: an answer, a stream, or a place among those who wait.
     fn place(&mut self, log: &Arc<Log>, turn: u32, asker: Asker) {
         match asker.mode {

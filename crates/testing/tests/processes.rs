@@ -449,3 +449,26 @@ fn with_its_flag_an_agent_serves_grpc_too_and_the_planner_calls_it_there() {
     let missing = planner(&["get", &agent.url, "no-such", "--binding", "GRPC"]);
     assert_eq!((missing.0, &*missing.1), (Some(1), "error 5: Task not found\n"));
 }
+
+#[test]
+fn w09_the_planner_shows_when_things_were_made_where_the_agent_tells() {
+    let names = ["test-runner", "code-reviewer", "deployer"];
+    let agents: Vec<_> =
+        names.into_iter().map(|name| Agent::start_with(name, &["--extension", "timestamps"])).collect();
+    let card = String::from_utf8(planner(&["card", &agents[0].url]).stdout).unwrap();
+    assert!(card.contains("  extension https://github.com/a2aproject/a2a-samples/"), "{card}");
+    for binding in ["JSONRPC", "HTTP+JSON"] {
+        let sent = planner(&["send", &agents[1].url, "What languages can you review?", "--binding", binding]);
+        let words = String::from_utf8(sent.stdout).unwrap() + &String::from_utf8(sent.stderr).unwrap();
+        assert!(
+            words.trim_end().ends_with("Z)") == (binding != "GRPC") && words.contains("(made 20") || binding == "GRPC",
+            "{binding}: {words}"
+        );
+    }
+    let sent = planner(&["send", &agents[0].url, "Run the full suite for payments-api", "--stream"]);
+    let words = String::from_utf8(sent.stdout).unwrap();
+    assert!(words.lines().any(|line| line.contains("(made 20") && line.contains(" = ")), "an artifact: {words}");
+    assert!(words.lines().any(|line| line.starts_with("TASK_STATE_") && line.ends_with("Z)")), "a status: {words}");
+    let (code, log) = ship(&agents, &[]);
+    assert!(code == Some(0) && log.contains(" is TASK_STATE_AUTH_REQUIRED, said at 20"), "{log}");
+}

@@ -132,7 +132,7 @@ async fn w10_a_client_names_the_tenant_of_its_interface_in_every_call() {
     let served = served(&["acme"]).await;
     let http = Http::new(Dial::default(), Limits::default(), None);
     let card: AgentCard = http.card("", &served.url).await.unwrap();
-    for spoken in [Spoken::JsonRpc, Spoken::HttpJson] {
+    for spoken in Spoken::SPOKEN.iter().copied() {
         let (interface, binding) = choose(&card, &[spoken]).unwrap();
         assert_eq!(interface.tenant.as_deref(), Some("acme"));
         let agent = Connection::new(http.clone(), &interface.url, binding, None).of_tenant(interface.tenant.clone());

@@ -92,6 +92,14 @@ async fn w03_content_types_are_read_loosely_and_mirrored() {
     assert_eq!(served.http("POST", "/a2a/jsonrpc", &version, &body).await.result()["totalSize"], 5);
     let error = served.call(Binding::Rest, "GetTask", json!({"id": "x"})).await;
     assert_eq!((error.status, error.content_type()), (404, "application/a2a+json"));
+    let error =
+        served.call_with(Binding::Rest, "SendMessage", json!({}), &[("content-type", "application/json")]).await;
+    assert_eq!((error.status, error.content_type()), (400, "application/json"), "errors are mirrored too");
+    for binding in Binding::BOTH {
+        let plain = [("content-type", "application/json")];
+        let stream = served.request(binding, "SendStreamingMessage", &self::send("x"), &plain).send().await.unwrap();
+        assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    }
     let image =
         json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"url": "x", "mediaType": "image/png"}]}});
     for (binding, status) in [(Binding::Rpc, 200), (Binding::Rest, 400), (Binding::Grpc, 200)] {
@@ -137,6 +145,49 @@ async fn w04_the_envelope_is_checked_and_the_id_echoed_as_it_came() {
 }
 
 #[tokio::test]
+async fn w04_over_http_json_the_body_is_the_request_and_may_be_left_out_where_nothing_is_required() {
+    let served = served().await;
+    let headers = [("content-type", "application/a2a+json"), ("a2a-version", "1.0")];
+    let post = async |path: &str, body: &str| served.http("POST", &format!("/a2a/rest{path}"), &headers, body).await;
+    for body in ["{", "\u{feff}{}", "{} x", "{\"message\": tru}"] {
+        let refused = post("/message:send", body).await;
+        assert_eq!(
+            (refused.status, &refused.body["error"]["message"]),
+            (400, &json!("Invalid JSON payload")),
+            "{body}"
+        );
+        assert!(refused.body["error"].get("details").is_none());
+    }
+    for (body, field) in [("", "message"), ("{}", "message"), (" \n", "message"), ("[]", "params"), ("7", "params")] {
+        assert_eq!(post("/message:send", body).await.fields(), [field], "{body}");
+    }
+    for body in ["", "{}", "{\"id\": \"x\"}"] {
+        assert_eq!(post("/tasks/x:cancel", body).await.reason(), "TASK_NOT_FOUND", "{body}");
+    }
+}
+
+#[tokio::test]
+async fn w04_a_delete_answers_an_empty_object_and_only_that() {
+    let served = serve(
+        scripted(|_, say| async move {
+            say.ask("which?").await?;
+            Ok(())
+        }),
+        |_| {},
+    )
+    .await;
+    let made = served.call(Binding::Rpc, "SendMessage", send("x")).await;
+    let id = made.result()["task"]["id"].clone();
+    for binding in Binding::ALL {
+        let deleted = served.call(binding, "DeleteTaskPushNotificationConfig", json!({"taskId": id, "id": "c"})).await;
+        assert_eq!((deleted.status, deleted.result()), (200, &json!({})), "{binding:?}");
+        let members: Vec<_> = deleted.body.as_object().unwrap().keys().cloned().collect();
+        let expected: &[&str] = if binding == Binding::Rpc { &["jsonrpc", "id", "result"] } else { &[] };
+        assert_eq!(members, expected);
+    }
+}
+
+#[tokio::test]
 async fn w05_client_data_comes_back_member_for_member_and_digit_for_digit() {
     let served = served().await;
     let data = r#"{"z": 1.0, "a": 12345678901234567890123, "n": null, "e": [], "nested": {"b": "{{x}}", "a": 1e400}}"#;
@@ -165,16 +216,89 @@ fn reqwest_client() -> reqwest::Client {
 }
 
 #[tokio::test]
+async fn w05_protojson_is_read_in_all_its_spellings() {
+    let served = served().await;
+    let message = |part: &str| {
+        let extras =
+            r#""context_id": "", "taskId": null, "metadata": null, "extensions": null, "new": [1, {"a": null}]"#;
+        format!(r#"{{"message_id": "m{}", "role": 1, "parts": [{part}], {extras}}}"#, part.len())
+    };
+    let (headers, configuration) = (
+        [("content-type", "application/json"), ("a2a-version", "1.0")],
+        r#"{"history_length": "1", "return_immediately": null, "acceptedOutputModes": null}"#,
+    );
+    for (part, read) in [
+        (
+            r#"{"raw": "_-8", "media_type": "application/octet-stream"}"#,
+            json!({"raw": "/+8=", "mediaType": "application/octet-stream"}),
+        ),
+        (r#"{"raw": "/+8="}"#, json!({"raw": "/+8="})),
+        (r#"{"text": "x", "data": 7, "text": null}"#, json!(null)),
+        (r#"{"data": null}"#, json!({"data": null})),
+        (r#"{"text": "", "raw": null, "filename": ""}"#, json!({"text": ""})),
+    ] {
+        let params = format!(r#"{{"tenant": "", "message": {}, "configuration": {configuration}}}"#, message(part));
+        let rpc = format!(r#"{{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {params}}}"#);
+        for (path, body) in [("/a2a/jsonrpc", &rpc), ("/a2a/rest/message:send", &params)] {
+            let answer = served.http("POST", path, &headers, body).await;
+            if read.is_null() {
+                assert_eq!(answer.fields(), ["message.parts[0].text", "message.parts[0]"], "{part}");
+                continue;
+            }
+            let task = &answer.result()["task"];
+            assert_eq!(task["history"][0]["parts"][0], read, "{path} {part}");
+            assert_eq!(task["status"]["message"]["parts"][0], read, "and back");
+            assert_eq!(task["history"][0]["role"], "ROLE_USER");
+        }
+    }
+    let lists = ["?page_size=1&context_id=&include_artifacts=false", "?pageSize=1&contextId=&includeArtifacts=false"];
+    for query in lists {
+        let list = served.http("GET", &format!("/a2a/rest/tasks{query}"), &headers, "").await;
+        assert_eq!((&list.result()["pageSize"], list.result()["tasks"].as_array().unwrap().len()), (&json!(1), 1));
+    }
+    let list = json!({"page_size": "1", "contextId": null, "status": 3, "include_artifacts": false});
+    assert_eq!(served.call(Binding::Rpc, "ListTasks", list).await.result()["pageSize"], 1);
+}
+
+#[tokio::test]
 async fn w06_answers_are_compact_camel_case_and_leave_absent_members_out() {
     let served = served().await;
     let params = send("žluťoučký 🦀");
-    let response = served.request(Binding::Rpc, "SendMessage", &params, &[]).send().await.unwrap();
-    let text = response.text().await.unwrap();
-    assert!(text.starts_with(r#"{"jsonrpc":"2.0","id":7,"result":{"task":{"id":""#), "{text}");
-    assert!(text.contains("žluťoučký 🦀"), "raw UTF-8");
-    assert!(!text.contains("null") && !text.contains("_id\""), "{text}");
-    let stamp = text.split("\"timestamp\":\"").nth(1).unwrap().split('"').next().unwrap();
-    assert_eq!((stamp.len(), &stamp[19..20], &stamp[23..]), (24, ".", "Z"));
+    for (binding, method, start) in [
+        (Binding::Rpc, "SendMessage", r#"{"jsonrpc":"2.0","id":7,"result":{"task":{"id":""#),
+        (Binding::Rest, "SendMessage", r#"{"task":{"id":""#),
+        (
+            Binding::Rpc,
+            "SendStreamingMessage",
+            "id: 0\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"task\":{\"id\":\"",
+        ),
+        (Binding::Rest, "SendStreamingMessage", "id: 0\ndata: {\"task\":{\"id\":\""),
+    ] {
+        let response = served.request(binding, method, &params, &[]).send().await.unwrap();
+        let text = response.text().await.unwrap();
+        assert!(text.starts_with(start), "{text}");
+        assert!(text.contains("žluťoučký 🦀"), "raw UTF-8");
+        assert!(!text.contains("null") && !text.contains("_id\""), "{text}");
+        let stamp = text.split("\"timestamp\":\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!((stamp.len(), &stamp[19..20], &stamp[23..]), (24, ".", "Z"));
+    }
+    for (binding, error) in [
+        (
+            Binding::Rpc,
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"Task not found","data":[{"@type":"#,
+        ),
+        (Binding::Rest, r#"{"error":{"code":404,"status":"NOT_FOUND","message":"Task not found","details":[{"@type":"#),
+    ] {
+        let response = served.request(binding, "GetTask", &json!({"id": "x"}), &[]).send().await.unwrap();
+        let text = response.text().await.unwrap();
+        assert!(text.starts_with(error), "{text}");
+    }
+    let empty = serve(echo(), |_| {}).await;
+    for binding in Binding::BOTH {
+        let list = empty.call(binding, "ListTasks", json!({})).await;
+        let required = json!({"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0});
+        assert_eq!(list.result(), &required, "required members are there even when they are empty");
+    }
 }
 
 #[tokio::test]
@@ -225,6 +349,11 @@ async fn w08_versions_are_major_and_minor_from_the_header_or_else_the_query() {
     }
     let query = served.http("GET", "/a2a/rest/tasks?A2A-Version=1.0", &[], "").await;
     assert_eq!(query.result()["totalSize"], 0);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}).to_string();
+    let query = served.http("POST", "/a2a/jsonrpc?a2a-version=1.0", &[], &body).await;
+    assert_eq!(query.result()["totalSize"], 0);
+    let query = served.http("POST", "/a2a/jsonrpc?A2A-Version=0.3", &[], &body).await;
+    assert_eq!(query.reason(), "VERSION_NOT_SUPPORTED");
     let header = [("a2a-version", "0.3")];
     let query = served.http("GET", "/a2a/rest/tasks?A2A-Version=1.0", &header, "").await;
     assert_eq!(query.reason(), "VERSION_NOT_SUPPORTED", "the header wins");
@@ -337,6 +466,25 @@ async fn w12_the_card_names_the_host_that_was_asked_for_when_it_may() {
     }
     let public = serve(echo(), |setup| setup.public_url = Some("https://agents.example/x/".into())).await;
     assert_eq!(card(&public, "localhost:1").await, "https://agents.example/x/a2a/jsonrpc");
+}
+
+#[tokio::test]
+async fn w12_an_agent_is_told_under_which_name_its_caller_reaches_it() {
+    let served = serve(
+        scripted(|job, say| async move {
+            say.done(job.base_url.to_string()).await?;
+            Ok(())
+        }),
+        |setup| setup.hosts = vec!["reviewer".to_owned()],
+    )
+    .await;
+    let bound = format!("http://localhost:{}", served.url.rsplit(':').next().unwrap());
+    for binding in Binding::BOTH {
+        for (host, named) in [("reviewer:80", "http://reviewer:80"), ("evil.example", &bound)] {
+            let answer = served.call_with(binding, "SendMessage", send("x"), &[("host", host)]).await;
+            assert_eq!(answer.result()["task"]["status"]["message"]["parts"][0]["text"], json!(named));
+        }
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::Object;
-use crate::read;
+use crate::{media, read};
 
 /// What an agent says of itself at `/.well-known/agent-card.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,34 @@ pub struct AgentCard {
     /// An icon to show.
     #[serde(default, deserialize_with = "read::text", skip_serializing_if = "Option::is_none", alias = "icon_url")]
     pub icon_url: Option<String>,
+}
+
+impl AgentCard {
+    /// A card with what every card must have: text in, text out, none of the optional operations, and no interface,
+    /// which a server knows.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        version: impl Into<String>,
+        skills: Vec<AgentSkill>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            supported_interfaces: Vec::new(),
+            provider: None,
+            version: version.into(),
+            documentation_url: None,
+            capabilities: AgentCapabilities::default(),
+            security_schemes: BTreeMap::new(),
+            security_requirements: Vec::new(),
+            default_input_modes: vec![media::TEXT.to_owned()],
+            default_output_modes: vec![media::TEXT.to_owned()],
+            skills,
+            signatures: Vec::new(),
+            icon_url: None,
+        }
+    }
 }
 
 /// One place where the agent is called.
@@ -169,6 +197,22 @@ pub struct AgentSkill {
         alias = "security_requirements"
     )]
     pub security_requirements: Vec<SecurityRequirement>,
+}
+
+impl AgentSkill {
+    /// A skill with what every skill must have.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, description: impl Into<String>, tags: &[&str]) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            description: description.into(),
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            examples: Vec::new(),
+            input_modes: Vec::new(),
+            output_modes: Vec::new(),
+            security_requirements: Vec::new(),
+        }
+    }
 }
 
 /// A JSON Web Signature over a card (specification 8.4, RFC 7515).

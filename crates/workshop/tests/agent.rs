@@ -61,7 +61,7 @@ fn a_file_that_is_not_there_says_which_agents_are_built_in() {
     let (code, _, stderr) = checked(&["no-such-agent"]);
     assert_eq!(code, Some(2));
     assert!(stderr.starts_with("no-such-agent: cannot be read: "), "{stderr}");
-    assert!(stderr.trim_end().ends_with("; expected a file or `conformance` or `hello`"), "{stderr}");
+    assert!(stderr.trim_end().ends_with("; expected a file or `conformance`, `hello` or `word-counter`"), "{stderr}");
 }
 
 #[test]

@@ -80,12 +80,12 @@ impl<'a> Layers<'a> {
     fn about(self, key: &str) -> Result<About, Mistake> {
         let token = self.get("token").map(Value::text).transpose()?.map(str::to_owned);
         let extended_skills = self.get("extended_skill").map(skills).transpose()?;
+        let name = self.get("name").map_or(Ok(key), Value::text)?;
+        let description = self.required("description", "`description = \"...\"`")?.text()?;
+        let version = self.required("version", "one such as `version = \"1.0.0\"`")?.text()?;
+        let skills = skills(self.required("skill", &format!("[[{key}.skill]]"))?)?;
         let card = AgentCard {
-            name: self.get("name").map_or(Ok(key), Value::text)?.to_owned(),
-            description: self.required("description", "`description = \"...\"`")?.text()?.to_owned(),
-            supported_interfaces: Vec::new(),
             provider: self.get("provider").map(provider).transpose()?,
-            version: self.required("version", "one such as `version = \"1.0.0\"`")?.text()?.to_owned(),
             documentation_url: text(self.get("documentation_url"))?,
             capabilities: AgentCapabilities {
                 streaming: Some(self.truth("streaming", true)?),
@@ -97,9 +97,7 @@ impl<'a> Layers<'a> {
             security_requirements: token.iter().map(|_| bearer_required()).collect(),
             default_input_modes: modes(self.get("input_modes"))?,
             default_output_modes: modes(self.get("output_modes"))?,
-            skills: skills(self.required("skill", &format!("[[{key}.skill]]"))?)?,
-            signatures: Vec::new(),
-            icon_url: None,
+            ..AgentCard::new(name, description, version, skills)
         };
         let extended_card = extended_skills.map(|more| {
             let mut extended = card.clone();

@@ -35,10 +35,9 @@ fn sees(at: &str, parts: Vec<Part>) -> bool {
 
 #[test]
 fn the_example_of_the_documentation_is_a_story() {
-    let documentation = include_str!("../lib.rs");
-    let example = documentation.split("//! ```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
-    let lines = example.lines().map(|line| line.trim_start_matches("//!"));
-    let story = Story::parse("example.toml", &lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let documentation = include_str!("../../language.md");
+    let example = documentation.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
+    let story = Story::parse("example.toml", example).unwrap();
     let agent = Scripted::of(&story, "example.toml", None, None).unwrap();
     assert_eq!((agent.script.rules().len(), agent.about.card.name.as_str()), (2, "greeter"));
 }

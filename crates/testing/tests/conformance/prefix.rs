@@ -1,24 +1,9 @@
 //! What the agent says depends on the beginning of the message's id. One test a row of the kit's table.
 
 use serde_json::{Value, json};
-use testing::{Binding, Served, frame_state, rebuilt, state, texts};
+use testing::{Binding, frame_state, rebuilt, state, texts};
 
-use crate::{conformance, played};
-
-async fn sent(agent: &Served, binding: Binding, message: Value) -> Value {
-    agent.call(binding, "SendMessage", json!({"message": message})).await.result().clone()
-}
-
-async fn task(agent: &Served, binding: Binding, prefix: &str) -> Value {
-    sent(agent, binding, played(prefix)).await["task"].clone()
-}
-
-/// The message to a task that the kit sends: with the task's id and nothing else.
-fn next(prefix: &str, task: &Value) -> Value {
-    let mut message = played(prefix);
-    message["taskId"] = task["id"].clone();
-    message
-}
+use crate::{conformance, next, played, sent, stream, task};
 
 fn words(task: &Value) -> &str {
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap()
@@ -30,10 +15,6 @@ fn telling(frame: &Value) -> String {
         Some(update) => texts(&update["artifact"]).concat(),
         None => frame_state(frame).to_owned(),
     }
-}
-
-async fn stream(agent: &Served, binding: Binding, prefix: &str) -> Vec<Value> {
-    agent.stream(binding, "SendStreamingMessage", json!({"message": played(prefix)})).await.rest().await
 }
 
 /// The task makes one artifact of these parts and is completed.

@@ -148,6 +148,12 @@ impl Engine {
         for id in left {
             self.resume(&id).await?;
         }
+        if let Some(shared) = self.store.shared() {
+            // The others know of this process before it has a task.
+            for id in shared.beat().await?.tasks {
+                self.resume(&id).await?;
+            }
+        }
         for (task, config) in self.store.undelivered().await? {
             self.pusher.wake(&task, &config);
         }

@@ -77,6 +77,43 @@ pub struct Served {
     serving: JoinHandle<std::io::Result<()>>,
 }
 
+/// A server with threads of its own, which can be killed: nothing of it goes on after that, and nothing is tidied up.
+pub struct Apart {
+    /// The server.
+    pub served: Served,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Apart {
+    /// Serves as [`serve`] does.
+    pub async fn serve(agent: impl Agent, change: impl FnOnce(&mut Setup) + Send + 'static) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let served = runtime.spawn(serve(agent, change)).await.unwrap();
+        Self { served, runtime: Some(runtime) }
+    }
+
+    /// Kills it, as `kill -9` would.
+    pub fn kill(mut self) {
+        self.runtime.take().unwrap().shutdown_background();
+    }
+}
+
+impl std::ops::Deref for Apart {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 impl Served {
     /// Tells it to stop and waits until it has.
     pub async fn stop(mut self) {

@@ -1,19 +1,21 @@
 //! What the tests that span crates share: an agent from a closure, a served agent, a way to talk to it over all
-//! bindings, a store that is slow or fails, a receiver of webhooks, the agents as processes, and the [hammer]. A
-//! dev-dependency only.
+//! bindings, a store that is slow or fails, a PostgreSQL, a receiver of webhooks, the agents as processes, and the
+//! [hammer]. A dev-dependency only.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod agent;
 mod foreign;
 pub mod hammer;
+mod postgres;
 mod program;
 mod slow;
 mod talk;
 mod task;
 mod webhooks;
 
-pub use agent::{Scripted, Served, card, scripted, serve};
+pub use agent::{Apart, Scripted, Served, card, scripted, serve};
+pub use postgres::Postgres;
 pub use program::{Program, program, programs, skip};
 pub use slow::Slow;
 pub use talk::{Answer, Binding, Stream, message, send};

@@ -1,5 +1,5 @@
-//! Tasks in a file: what a process that died has left, and what a file that cannot be the store says. A crash is a copy
-//! of the file at that moment: what a commit has written, `kill -9` does not take away.
+//! Tasks in a file and in PostgreSQL: what a process that died has left, and what a file that cannot be the store says.
+//! A crash is a copy of the file at that moment: what a commit has written, `kill -9` does not take away.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use server::Dedupe;
-use server::store::{CannotOpen, Sql};
-use testing::{Binding, Scripted, Served, Webhooks, chunk, id, immediately, message, scripted, send, serve, state, to};
+use server::store::{CannotOpen, Memory, Sql, Store};
+use testing::{
+    Apart, Binding, Postgres, Scripted, Webhooks, chunk, id, immediately, message, scripted, send, serve, state, to,
+};
 
 fn agent() -> Scripted {
     scripted(|job, say| async move {
@@ -30,99 +32,132 @@ fn agent() -> Scripted {
     })
 }
 
-async fn on(file: &Path) -> Served {
-    let store = Sql::sqlite(file).await.unwrap();
-    serve(agent(), |setup| setup.store = Arc::new(store)).await
+/// Where tasks are kept.
+enum Place {
+    File(PathBuf),
+    Database(&'static Postgres, String),
 }
 
-/// The file as a crash at this moment would leave it.
-fn crash(file: &Path) -> PathBuf {
-    let copy = file.with_file_name("crashed.sqlite");
-    for end in ["", "-wal"] {
-        let name = |file: &Path| format!("{}{end}", file.display());
-        std::fs::copy(name(file), name(&copy)).unwrap();
+impl Place {
+    async fn open(&self) -> Arc<dyn Store> {
+        match self {
+            Self::File(file) => Arc::new(Sql::sqlite(file).await.unwrap()),
+            Self::Database(postgres, name) => Arc::new(Sql::postgres(&postgres.url(name), "scripted").await.unwrap()),
+        }
     }
-    copy
+
+    async fn serve(&self) -> Apart {
+        let store = self.open().await;
+        Apart::serve(agent(), |setup| setup.store = store).await
+    }
+
+    /// The store as a crash at this moment leaves it. In a database the others learn at once of the death, for which
+    /// they else wait some seconds.
+    fn crash(self, before: Apart) -> Self {
+        match &self {
+            Self::File(file) => {
+                let copy = file.with_file_name("crashed.sqlite");
+                for end in ["", "-wal"] {
+                    let name = |file: &Path| format!("{}{end}", file.display());
+                    std::fs::copy(name(file), name(&copy)).unwrap();
+                }
+                before.kill();
+                Self::File(copy)
+            }
+            Self::Database(postgres, name) => {
+                before.kill();
+                postgres.sql(name, "UPDATE scripted.process SET seen = 0");
+                self
+            }
+        }
+    }
+}
+
+/// Plays a test on each kind of store.
+async fn on_each<Played: Future<Output = ()>>(play: impl Fn(Place) -> Played) {
+    let folder = tempfile::tempdir().unwrap();
+    play(Place::File(folder.path().join("tasks.sqlite"))).await;
+    if let Some(postgres) = Postgres::shared() {
+        play(Place::Database(postgres, postgres.database())).await;
+    }
 }
 
 #[tokio::test]
 async fn o13_a_task_whose_process_died_fails_at_the_start_and_has_all_that_was_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tasks.sqlite");
-    let before = on(&file).await;
-    let mut stream = before.stream(Binding::Rpc, "SendStreamingMessage", send("long")).await;
-    let task = id(&stream.next().await.unwrap()["task"]);
-    for _ in 0..3 {
-        stream.next().await.unwrap();
-    }
-    // Its caller was told that the agent has it.
-    let later = before.call(Binding::Rpc, "SendMessage", immediately(to(&task, "and this"))).await;
-    assert_eq!(state(&later.result()["task"]), "WORKING");
-    let after = on(&crash(&file)).await;
-    let told = after.task(&task).await;
-    assert_eq!(state(&told), "FAILED");
-    assert_eq!(told["status"]["message"]["parts"][0]["text"], "The agent restarted.");
-    assert_eq!(told["artifacts"][0]["parts"], json!([{"text": "one"}, {"text": "two"}]));
-    let said: Vec<_> = told["history"].as_array().unwrap().iter().map(|message| &message["parts"][0]["text"]).collect();
-    assert_eq!(said, ["long", "at it", "and this"]);
+    on_each(async |place| {
+        let before = place.serve().await;
+        let mut stream = before.stream(Binding::Rpc, "SendStreamingMessage", send("long")).await;
+        let task = id(&stream.next().await.unwrap()["task"]);
+        for _ in 0..3 {
+            stream.next().await.unwrap();
+        }
+        // Its caller was told that the agent has it.
+        let later = before.call(Binding::Rpc, "SendMessage", immediately(to(&task, "and this"))).await;
+        assert_eq!(state(&later.result()["task"]), "WORKING");
+        let after = place.crash(before).serve().await;
+        let told = after.task(&task).await;
+        assert_eq!(state(&told), "FAILED");
+        assert_eq!(told["status"]["message"]["parts"][0]["text"], "The agent restarted.");
+        assert_eq!(told["artifacts"][0]["parts"], json!([{"text": "one"}, {"text": "two"}]));
+        let history = told["history"].as_array().unwrap();
+        let said: Vec<_> = history.iter().map(|message| &message["parts"][0]["text"]).collect();
+        assert_eq!(said, ["long", "at it", "and this"]);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn b17_a_parked_task_goes_on_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tasks.sqlite");
-    let before = on(&file).await;
-    let asked = before.call(Binding::Rpc, "SendMessage", send("ask")).await;
-    let task = id(&asked.result()["task"]);
-    before.stop().await;
-    let after = on(&file).await;
-    let mut stream = after.stream(Binding::Rest, "SubscribeToTask", json!({"id": task})).await;
-    assert_eq!(state(&stream.next().await.unwrap()["task"]), "INPUT_REQUIRED");
-    let answered = after.call(Binding::Rpc, "SendMessage", json!({"message": to(&task, "main")})).await;
-    assert_eq!(state(&answered.result()["task"]), "COMPLETED");
-    let frames = stream.rest().await;
-    assert_eq!(testing::frame_state(frames.last().unwrap()), "COMPLETED");
-    assert_eq!(answered.result()["task"], after.task(&task).await);
+    on_each(async |place| {
+        let before = place.serve().await;
+        let asked = before.call(Binding::Rpc, "SendMessage", send("ask")).await;
+        let task = id(&asked.result()["task"]);
+        let after = place.crash(before).serve().await;
+        let mut stream = after.stream(Binding::Rest, "SubscribeToTask", json!({"id": task})).await;
+        assert_eq!(state(&stream.next().await.unwrap()["task"]), "INPUT_REQUIRED");
+        let answered = after.call(Binding::Rpc, "SendMessage", json!({"message": to(&task, "main")})).await;
+        assert_eq!(state(&answered.result()["task"]), "COMPLETED");
+        let frames = stream.rest().await;
+        assert_eq!(testing::frame_state(frames.last().unwrap()), "COMPLETED");
+        assert_eq!(answered.result()["task"], after.task(&task).await);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn o15_a_webhook_gets_after_a_restart_what_it_had_not_got() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tasks.sqlite");
-    let hooks = Webhooks::answering(|number| if number < 2 { 503 } else { 200 }).await;
-    let before = on(&file).await;
-    let configuration = json!({"taskPushNotificationConfig": {"url": hooks.url}});
-    let params = json!({"message": message("quick"), "configuration": configuration});
-    before.call(Binding::Rpc, "SendMessage", params).await.result();
-    hooks.wait(1).await;
-    let copy = crash(&file);
-    before.stop().await;
-    let _after = on(&copy).await;
-    let got = hooks.wait(3).await;
-    assert_eq!(got.last().unwrap().tells(), "COMPLETED");
+    on_each(async |place| {
+        let hooks = Webhooks::answering(|number| if number < 2 { 503 } else { 200 }).await;
+        let before = place.serve().await;
+        let configuration = json!({"taskPushNotificationConfig": {"url": hooks.url}});
+        let params = json!({"message": message("quick"), "configuration": configuration});
+        before.call(Binding::Rpc, "SendMessage", params).await.result();
+        hooks.wait(1).await;
+        let _after = place.crash(before).serve().await;
+        let got = hooks.wait(3).await;
+        assert_eq!(got.last().unwrap().tells(), "COMPLETED");
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn o11_with_dedupe_always_a_resend_after_a_restart_finds_its_task() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tasks.sqlite");
-    let always = async || {
-        let store = Sql::sqlite(&file).await.unwrap();
-        serve(agent(), |setup| {
-            setup.store = Arc::new(store);
-            setup.dedupe = Dedupe::Always;
-        })
-        .await
-    };
-    let sent = send("quick");
-    let before = always().await;
-    let first = before.call(Binding::Rpc, "SendMessage", sent.clone()).await;
-    before.stop().await;
-    let after = always().await;
-    for binding in [Binding::Rpc, Binding::Rest] {
-        let again = after.call(binding, "SendMessage", sent.clone()).await;
-        assert_eq!(again.result()["task"]["id"], first.result()["task"]["id"]);
-    }
+    on_each(async |place| {
+        let always = async |place: &Place| {
+            let store = place.open().await;
+            let change = |setup: &mut server::Setup| (setup.store, setup.dedupe) = (store, Dedupe::Always);
+            Apart::serve(agent(), change).await
+        };
+        let sent = send("quick");
+        let before = always(&place).await;
+        let first = before.call(Binding::Rpc, "SendMessage", sent.clone()).await;
+        let after = always(&place.crash(before)).await;
+        for binding in [Binding::Rpc, Binding::Rest] {
+            let again = after.call(binding, "SendMessage", sent.clone()).await;
+            assert_eq!(again.result()["task"]["id"], first.result()["task"]["id"]);
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -144,30 +179,24 @@ async fn a_file_that_cannot_be_the_store_is_named_with_the_remedy() {
     }
 }
 
+async fn keeps_three(store: Arc<dyn Store>) {
+    let served = serve(agent(), |setup| (setup.limits.keep_tasks, setup.store) = (Some(3), store)).await;
+    let mut tasks = vec![id(&served.call(Binding::Rpc, "SendMessage", send("ask")).await.result()["task"])];
+    for _ in 0..5 {
+        tasks.push(id(&served.call(Binding::Rpc, "SendMessage", send("quick")).await.result()["task"]));
+    }
+    let mut total = json!(null);
+    while total != 3 {
+        total = served.call(Binding::Rpc, "ListTasks", json!({})).await.result()["totalSize"].clone();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let purged = served.call(Binding::Rpc, "GetTask", json!({"id": tasks[1]})).await;
+    assert_eq!(purged.error().unwrap()["code"], -32001);
+    assert_eq!(state(&served.task(&tasks[0]).await), "INPUT_REQUIRED", "what waits for somebody goes last");
+}
+
 #[tokio::test]
 async fn b41_what_is_kept_has_a_limit_and_the_oldest_go_first() {
-    let folder = tempfile::tempdir().unwrap();
-    let stores: [Option<Arc<dyn server::store::Store>>; 2] =
-        [None, Some(Arc::new(Sql::sqlite(&folder.path().join("tasks.sqlite")).await.unwrap()))];
-    for store in stores {
-        let served = serve(agent(), |setup| {
-            setup.limits.keep_tasks = Some(3);
-            if let Some(store) = store {
-                setup.store = store;
-            }
-        })
-        .await;
-        let mut tasks = vec![id(&served.call(Binding::Rpc, "SendMessage", send("ask")).await.result()["task"])];
-        for _ in 0..5 {
-            tasks.push(id(&served.call(Binding::Rpc, "SendMessage", send("quick")).await.result()["task"]));
-        }
-        let mut total = json!(null);
-        while total != 3 {
-            total = served.call(Binding::Rpc, "ListTasks", json!({})).await.result()["totalSize"].clone();
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        let purged = served.call(Binding::Rpc, "GetTask", json!({"id": tasks[1]})).await;
-        assert_eq!(purged.error().unwrap()["code"], -32001);
-        assert_eq!(state(&served.task(&tasks[0]).await), "INPUT_REQUIRED", "what waits for somebody goes last");
-    }
+    keeps_three(Arc::new(Memory::default())).await;
+    on_each(async |place| keeps_three(place.open().await).await).await;
 }

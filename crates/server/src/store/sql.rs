@@ -239,13 +239,13 @@ impl Sql {
                 run(connection, statement).await?;
             }
             if webhooks {
-                let statement = sql!(
+                // Whoever gives a webhook up at this moment comes before this transaction or after it.
+                let held = if self.is_shared() { " FOR SHARE" } else { "" };
+                let queued = AssertSqlSafe(format!(
                     "INSERT INTO delivery (task, id, number)
-                     SELECT task, id, $2 FROM webhook WHERE task = $1 AND given_up IS NULL",
-                    id,
-                    number,
-                );
-                run(connection, statement).await?;
+                     SELECT task, id, $2 FROM webhook WHERE task = $1 AND given_up IS NULL{held}"
+                ));
+                run(connection, sql!(queued, id, number)).await?;
             }
             if settled {
                 self.tidy(connection, &task.id).await?;
@@ -298,7 +298,6 @@ impl Sql {
         let text = json(config)?;
         let id = config.id.as_ref().map_or("", |id| id.as_str());
         self.together(async |connection| {
-            self.drop_deliveries(connection, task, id).await?;
             let statement = sql!(
                 "INSERT INTO webhook (task, id, place, json)
                  SELECT $1, $2, COALESCE(MAX(place), 0) + 1, $3 FROM webhook WHERE task = $1
@@ -308,6 +307,7 @@ impl Sql {
                 text.as_str(),
             );
             run(connection, statement).await?;
+            self.drop_deliveries(connection, task, id).await?;
             self.tell(connection, task).await
         })
         .await
@@ -422,9 +422,9 @@ impl Store for Sql {
 
     fn delete_config<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, ()> {
         later(self.together(async move |connection| {
-            self.drop_deliveries(connection, task, id.as_str()).await?;
             let statement = sql!("DELETE FROM webhook WHERE task = $1 AND id = $2", task.as_str(), id.as_str());
-            run(connection, statement).await.map(drop)
+            run(connection, statement).await?;
+            self.drop_deliveries(connection, task, id.as_str()).await
         }))
     }
 
@@ -447,7 +447,7 @@ impl Store for Sql {
 
     fn give_up<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId, why: &'a str, now: Timestamp) -> Kept<'a, ()> {
         later(self.together(async move |connection| {
-            self.drop_deliveries(connection, task, id.as_str()).await?;
+            // The row first: what is being queued at this moment is there when the queue is dropped.
             let statement = sql!(
                 "UPDATE webhook SET given_up = $3, since = $4 WHERE task = $1 AND id = $2",
                 task.as_str(),
@@ -455,7 +455,8 @@ impl Store for Sql {
                 why,
                 now.millis(),
             );
-            run(connection, statement).await.map(drop)
+            run(connection, statement).await?;
+            self.drop_deliveries(connection, task, id.as_str()).await
         }))
     }
 

@@ -2,14 +2,18 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::MigrateError;
+use sqlx::{AnyConnection, Connection};
 
 use super::{Sql, migrate, sql};
 
 /// How many connections read beside the one that writes.
 const READERS: u32 = 4;
+/// How long a call waits for a connection before it fails.
+const ACQUIRE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a file cannot be the store. The text names the file and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -59,39 +63,28 @@ impl Sql {
         sqlx::any::install_default_drivers();
         let not_a_store = |cause: String| CannotOpen::NotAStore { path: path.to_owned(), cause };
         let url = url(path).ok_or_else(|| not_a_store("the path cannot be written as a URL".to_owned()))?;
-        let options = AnyPoolOptions::new().idle_timeout(None).max_lifetime(None).after_connect(|connection, _| {
-            Box::pin(async move {
-                for setting in [
-                    "PRAGMA journal_mode = WAL",
-                    "PRAGMA synchronous = NORMAL",
-                    "PRAGMA busy_timeout = 5000",
-                    "PRAGMA foreign_keys = OFF",
-                ] {
-                    sql!(setting).execute(&mut *connection).await?;
-                }
-                Ok(())
-            })
-        });
-        let connect = || -> Result<AnyConnectOptions, CannotOpen> {
-            url.parse().map_err(|cause: sqlx::Error| not_a_store(cause.to_string()))
-        };
         let cause = |cause: sqlx::Error| not_a_store(plain(&cause));
-        let write = options.clone().max_connections(1).min_connections(1);
-        let write = write.connect_with(connect()?).await.map_err(cause)?;
-        {
-            let mut connection = write.acquire().await.map_err(cause)?;
-            match migrate(&mut connection, "TEXT").await {
-                Ok(()) => {}
-                Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)) => {
-                    return Err(CannotOpen::Newer(path.to_owned()));
-                }
-                Err(MigrateError::Execute(sqlx::Error::Database(cause))) => {
-                    return Err(not_a_store(cause.message().to_owned()));
-                }
-                Err(cause) => return Err(not_a_store(cause.to_string())),
+        let connect: AnyConnectOptions = url.parse().map_err(cause)?;
+        // Not one of a pool's: a pool tries again for a while what fails here at once.
+        let mut first = AnyConnection::connect_with(&connect).await.map_err(cause)?;
+        set(&mut first).await.map_err(cause)?;
+        match migrate(&mut first, "TEXT").await {
+            Ok(()) => {}
+            Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)) => {
+                return Err(CannotOpen::Newer(path.to_owned()));
             }
+            Err(MigrateError::Execute(failed)) => return Err(cause(failed)),
+            Err(failed) => return Err(not_a_store(failed.to_string())),
         }
-        let read = options.max_connections(READERS).connect_with(connect()?).await.map_err(cause)?;
+        let options = AnyPoolOptions::new()
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(ACQUIRE_LIMIT)
+            .after_connect(|connection, _| Box::pin(set(connection)));
+        let write = options.clone().max_connections(1).min_connections(1);
+        let write = write.connect_with(connect.clone()).await.map_err(cause)?;
+        let read = options.max_connections(READERS).connect_with(connect).await.map_err(cause)?;
+        first.close().await.map_err(cause)?;
         Ok(Self {
             write,
             read,
@@ -100,6 +93,18 @@ impl Sql {
             _lock: Some(lock),
         })
     }
+}
+
+async fn set(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    for setting in [
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = NORMAL",
+        "PRAGMA busy_timeout = 5000",
+        "PRAGMA foreign_keys = OFF",
+    ] {
+        sql!(setting).execute(&mut *connection).await?;
+    }
+    Ok(())
 }
 
 /// What SQLite says, without what sqlx adds.

@@ -35,7 +35,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
             "deployer",
         ],
     ),
-    ("fuzz", &[]),
+    ("fuzz", &["protocol"]),
 ];
 
 /// What a crate must not know of the outside.

@@ -18,4 +18,6 @@ pub struct About {
     pub dedupe: Dedupe,
     /// Its webhooks may lead to this machine and to private networks.
     pub allow_local_webhooks: bool,
+    /// Its HTTP+JSON answers are `application/json`, whatever the request was.
+    pub plain_json: bool,
 }

@@ -88,6 +88,9 @@ pub struct Flags {
     /// The path of the HTTP+JSON binding.
     #[arg(long, value_name = "PATH", default_value = "/a2a/rest", value_parser = path)]
     pub rest_path: String,
+    /// HTTP+JSON answers are application/json, whatever the request was; for clients that know no other type.
+    #[arg(long)]
+    pub plain_json: bool,
     /// The largest body taken, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 10 << 20)]
     pub max_body: usize,
@@ -339,6 +342,7 @@ fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     setup.timestamps = flags.extensions.contains(&ExtensionChoice::Timestamps);
     setup.rpc_path.clone_from(&flags.rpc_path);
     setup.rest_path.clone_from(&flags.rest_path);
+    setup.plain_json = flags.plain_json;
     setup.cors.clone_from(&flags.cors);
     setup.dedupe = flags.dedupe.unwrap_or(defaults.dedupe);
     setup.allow_local_webhooks = flags.allow_local_webhooks;

@@ -37,6 +37,7 @@ pub(crate) struct Host {
     pub body_limit: usize,
     pub keep_alive: Duration,
     pub rest_path: String,
+    pub plain_json: bool,
 }
 
 /// What a call came to. Each binding writes it in its own way.

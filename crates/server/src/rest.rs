@@ -97,7 +97,7 @@ pub(crate) async fn serve(host: Arc<Host>, request: Request<Body>) -> Response<B
     let Ok(mut caller) = host.door.admit(&parts.headers) else { return host.unauthenticated() };
     // Whoever sends plain JSON gets plain JSON back (DECISIONS W3).
     let plain = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let plain = plain.is_some_and(|stated| media::is(stated, media::JSON));
+    let plain = host.plain_json || plain.is_some_and(|stated| media::is(stated, media::JSON));
     let envelope = Envelope::Bare(if plain { media::JSON } else { media::A2A_JSON });
     let path = parts.uri.path().strip_prefix(host.rest_path.as_str()).unwrap_or_default();
     let route = match route(&parts.method, path) {

@@ -80,6 +80,7 @@ fn host(setup: &Setup, port: u16) -> Host {
         body_limit: setup.limits.body,
         keep_alive: setup.limits.keep_alive,
         rest_path: setup.rest_path.clone(),
+        plain_json: setup.plain_json,
     }
 }
 

@@ -41,6 +41,9 @@ pub struct Setup {
     pub rpc_path: String,
     /// The path of the HTTP+JSON binding.
     pub rest_path: String,
+    /// HTTP+JSON answers are `application/json` even where the request had another type or none, for clients of version
+    /// 1.0.0, which knew no other.
+    pub plain_json: bool,
     /// Where gRPC is served, beside the bindings over HTTP. The card then names its port.
     #[cfg(feature = "grpc")]
     pub grpc: Option<tokio::net::TcpListener>,
@@ -132,6 +135,7 @@ impl Setup {
             timestamps: false,
             rpc_path: "/a2a/jsonrpc".to_owned(),
             rest_path: "/a2a/rest".to_owned(),
+            plain_json: false,
             #[cfg(feature = "grpc")]
             grpc: None,
             cors: Vec::new(),

@@ -109,6 +109,19 @@ async fn w03_content_types_are_read_loosely_and_mirrored() {
 }
 
 #[tokio::test]
+async fn w03_plain_json_where_it_is_wanted_is_the_type_of_every_answer_over_http_json() {
+    let served = serve(echo(), |setup| setup.plain_json = true).await;
+    for content_type in ["application/a2a+json", "application/json"] {
+        let sent = served.call_with(Binding::Rest, "SendMessage", send("x"), &[("content-type", content_type)]).await;
+        assert_eq!((sent.status, sent.content_type()), (200, "application/json"));
+    }
+    for path in ["/tasks", "/tasks/x", "/nowhere"] {
+        let read = served.http("GET", &format!("/a2a/rest{path}"), &[("a2a-version", "1.0")], "").await;
+        assert_eq!(read.content_type(), "application/json", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn w04_the_envelope_is_checked_and_the_id_echoed_as_it_came() {
     let served = served().await;
     let call = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ListTasks"}}"#);

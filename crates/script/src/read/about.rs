@@ -15,7 +15,7 @@ use crate::mistake::{Mistake, hint};
 use crate::table::{Table, Value};
 
 /// The keys with which an agent tells about itself, in the order in which the documentation explains them.
-pub(super) const KEYS: [&str; 16] = [
+pub(super) const KEYS: [&str; 17] = [
     "name",
     "description",
     "version",
@@ -32,6 +32,7 @@ pub(super) const KEYS: [&str; 16] = [
     "port",
     "dedupe",
     "allow_local_webhooks",
+    "plain_json",
 ];
 const SKILL: [&str; 7] = ["id", "name", "description", "tags", "examples", "input_modes", "output_modes"];
 const DEDUPE: [(&str, Dedupe); 3] =
@@ -111,6 +112,7 @@ impl<'a> Layers<'a> {
             token,
             dedupe: self.get("dedupe").map_or(Ok(Dedupe::default()), dedupe)?,
             allow_local_webhooks: self.truth("allow_local_webhooks", false)?,
+            plain_json: self.truth("plain_json", false)?,
         })
     }
 }

@@ -17,6 +17,7 @@ push = true
 port = 41300
 dedupe = "off"
 allow_local_webhooks = true
+plain_json = true
 
 [[whole.skill]]
 id = "one"
@@ -81,6 +82,7 @@ fn an_agent_with_everything_has_it_on_its_card() {
     assert_eq!(agent.extended_card(), None);
     let about = agent.about;
     assert_eq!((about.port, about.dedupe, about.allow_local_webhooks), (41300, Dedupe::Off, true));
+    assert!(about.plain_json);
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn an_agent_that_leaves_out_what_it_may_streams_and_speaks_text() {
         )
     );
     assert_eq!((about.port, about.token, about.dedupe), (41250, None, Dedupe::Unanswered));
-    assert!(!about.allow_local_webhooks);
+    assert!(!about.allow_local_webhooks && !about.plain_json);
 }
 
 #[test]
@@ -182,5 +184,5 @@ refused! {
     a_configuration_that_changes_the_rules_is_refused: having("[a.configuration.b]\nrule = []") =>
         "a.toml:6: unknown key `rule`; expected `name`, `description`, `version`, `documentation_url`, `provider`, \
          `skill`, `input_modes`, `output_modes`, `streaming`, `push`, `extension`, `extended_skill`, `token`, `port`, \
-         `dedupe` or `allow_local_webhooks`";
+         `dedupe`, `allow_local_webhooks` or `plain_json`";
 }

@@ -7,6 +7,7 @@
 mod card;
 mod core;
 mod data;
+mod page;
 mod prefix;
 mod push;
 mod stream;
@@ -27,6 +28,7 @@ async fn conformance(configuration: &str) -> Served {
     serve(agent, |setup| {
         setup.dedupe = about.dedupe;
         setup.allow_local_webhooks = about.allow_local_webhooks;
+        setup.plain_json = about.plain_json;
     })
     .await
 }

@@ -40,6 +40,7 @@ impl Agent {
             return ExitCode::SUCCESS;
         }
         self.shared.allow_local_webhooks |= about.allow_local_webhooks;
+        self.shared.plain_json |= about.plain_json;
         self.shared.token = self.shared.token.or_else(|| about.token.clone());
         let defaults = cli::Defaults {
             port: about.port,

@@ -422,12 +422,12 @@ pub struct ListTasksResponse {
 }
 read::object!(read ListTasksResponse);
 
-/// One page of tasks, as a server writes it.
+/// One page of tasks, as a server writes it. A task is a `T`: a view of it, or anything that is written as one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ListTasksPage<'a> {
+pub struct ListTasksPage<'a, T = TaskView<'a>> {
     /// The tasks, newest status first.
-    pub tasks: Vec<TaskView<'a>>,
+    pub tasks: Vec<T>,
     /// Where the next page begins; empty on the last one.
     pub next_page_token: &'a str,
     /// How many tasks a page holds.

@@ -31,7 +31,8 @@ use crate::push::Pusher;
 use crate::say::{Over, Say, Voice};
 use crate::setup::{Limits, Setup};
 use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot};
-use crate::store::{Call, Created, GivenUp, Keep, Page, Place, Principal, Query, Record, Store, StoreError};
+use crate::store::{Call, Created, GivenUp, Keep, Page, Place, Principal, Query, Record, Shown, Store, StoreError};
+use crate::told::Told;
 
 /// Who calls, and how the agent was reached.
 #[derive(Debug, Clone)]
@@ -48,7 +49,7 @@ pub(crate) struct Caller {
 #[derive(Debug)]
 pub(crate) enum Sent {
     Message(Arc<Message>),
-    Task(Arc<Task>),
+    Task(Told),
     Stream(Reader),
 }
 
@@ -415,6 +416,7 @@ impl Engine {
         }
         if let Ok(Sent::Task(task)) = &sent
             && !self.limits.push_first.is_zero()
+            && let Ok(task) = task.task()
         {
             let _ = tokio::time::timeout(self.limits.push_first, self.pusher.idle(&task.id)).await;
         }
@@ -433,7 +435,9 @@ impl Engine {
         match tokio::time::timeout(limit, answered).await {
             Ok(answer) => answer.unwrap_or_else(lost),
             Err(_) => match attempt.outcome() {
-                Some(Outcome::Turn(slot, _)) if slot.owner == caller.principal => Ok(Sent::Task(slot.snapshot().await)),
+                Some(Outcome::Turn(slot, _)) if slot.owner == caller.principal => {
+                    Ok(Sent::Task(slot.snapshot().await.into()))
+                }
                 _ => Err(ErrorKind::Internal.into()),
             },
         }
@@ -603,10 +607,12 @@ impl Engine {
         Ok((slot, running))
     }
 
-    pub async fn get(&self, caller: &Caller, id: &TaskId) -> Result<Arc<Task>, Error> {
-        let record = self.store.load(id).await.map_err(|cause| self.internal(&cause))?;
-        let record = record.filter(|record| record.owner == caller.principal);
-        record.map(|record| record.task).ok_or_else(|| Error::task_not_found(id))
+    pub async fn get(&self, caller: &Caller, id: &TaskId) -> Result<Told, Error> {
+        let shown = self.store.show(id).await.map_err(|cause| self.internal(&cause))?;
+        match shown {
+            Some(Shown { owner, task }) if owner == caller.principal => Ok(task),
+            _ => Err(Error::task_not_found(id)),
+        }
     }
 
     pub async fn list(&self, caller: &Caller, request: &ListTasksRequest) -> Result<Page, Error> {
@@ -802,8 +808,7 @@ impl Cursor {
 
     /// The token that follows the last task of a page; empty when nothing follows.
     pub fn after(page: &Page) -> String {
-        let last = page.tasks.last().filter(|_| page.more);
-        let cursor = last.and_then(|task| Some(Self { ts: task.status.timestamp?, id: task.id.clone() }));
+        let cursor = page.next.as_ref().map(|place| Self { ts: place.time, id: place.id.clone() });
         let json = cursor.and_then(|cursor| serde_json::to_vec(&cursor).ok());
         json.map(|json| BASE64_URL_SAFE_NO_PAD.encode(json)).unwrap_or_default()
     }

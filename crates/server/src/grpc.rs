@@ -20,7 +20,8 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use protocol::{Error, ErrorKind, Method};
+use protocol::task::TaskView;
+use protocol::{Error, ErrorKind, Method, Task};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, Streaming};
@@ -34,6 +35,7 @@ use crate::host::{Answer, Host, shown};
 use crate::hub::{Heard, Reader};
 use crate::jsonrpc::echo;
 use crate::run::{HEAD_LIMIT, accept};
+use crate::told::Told;
 
 /// How many calls one connection may have open: whoever follows many tasks can still make another call.
 const STREAMS: u32 = 1000;
@@ -161,17 +163,18 @@ async fn call(host: &Host, caller: Caller, method: Method, mut requests: Streami
     Ok(match host.carry_out(caller, call, None).await.map_err(refused)? {
         Answer::Sent { sent, history, ticket } => match sent {
             Sent::Message(message) => Frames::one(answer::sent_message(&message), Some(ticket)),
-            Sent::Task(task) => Frames::one(answer::sent_task(&task.view(history, true)), Some(ticket)),
+            Sent::Task(task) => Frames::one(answer::sent_task(&read(&task)?.view(history, true)), Some(ticket)),
             Sent::Stream(_) => return Err(refused(ErrorKind::Internal.into())),
         },
         Answer::Frames { sent, history, ticket } => match sent {
             Sent::Message(message) => Frames::one(answer::event(&protocol::StreamResponse::Message(message)), ticket),
-            Sent::Task(task) => Frames::one(answer::first(&task.view(history, true)), ticket),
+            Sent::Task(task) => Frames::one(answer::first(&read(&task)?.view(history, true)), ticket),
             Sent::Stream(reader) => Frames { one: None, reader: Some(reader), history, ticket },
         },
-        Answer::Task { task, history } => Frames::one(answer::task(&task.view(history, true)), None),
+        Answer::Task { task, history } => Frames::one(answer::task(&read(&task)?.view(history, true)), None),
         Answer::Page { page, request } => {
-            Frames::one(answer::tasks(&shown(&page, &request, &Cursor::after(&page))), None)
+            let tasks = page.tasks.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+            Frames::one(answer::tasks(&shown(&page, &tasks, &request, &Cursor::after(&page), view_of)), None)
         }
         Answer::Config(config) => Frames::one(answer::config(&config), None),
         Answer::Configs(configs) => Frames::one(answer::configs(&configs), None),
@@ -179,6 +182,17 @@ async fn call(host: &Host, caller: Caller, method: Method, mut requests: Streami
         Answer::Card(card) => Frames::one(answer::card(&card), None),
         Answer::Unauthenticated => return Err(unauthenticated()),
     })
+}
+
+fn read(task: &Told) -> Result<Arc<Task>, Status> {
+    task.task().map_err(|cause| {
+        tracing::error!(%cause, "a task that is kept is none");
+        status::of(&ErrorKind::Internal.into())
+    })
+}
+
+fn view_of(task: &Arc<Task>, history: Option<u32>, artifacts: bool) -> TaskView<'_> {
+    task.view(history, artifacts)
 }
 
 /// The messages of an answer.

@@ -16,7 +16,7 @@ use protocol::call::{
 };
 use protocol::error::HttpError;
 use protocol::rpc::{self, Id};
-use protocol::{AgentCard, Error, ErrorKind, StreamResponse, Task, TaskPushNotificationConfig, media, sse};
+use protocol::{AgentCard, Error, ErrorKind, StreamResponse, TaskPushNotificationConfig, media, sse};
 use serde::Serialize;
 use tokio::time::Sleep;
 
@@ -26,6 +26,7 @@ use crate::door::Door;
 use crate::engine::{Answered, Caller, Cursor, Engine, Sent};
 use crate::hub::{Heard, Reader};
 use crate::store::Page;
+use crate::told::Told;
 
 /// One agent as it is served.
 pub(crate) struct Host {
@@ -47,7 +48,7 @@ pub(crate) enum Answer {
     /// A stream, or the one frame that is all of it. A subscription has no ticket.
     Frames { sent: Sent, history: Option<u32>, ticket: Option<Ticket> },
     /// A task.
-    Task { task: Arc<Task>, history: Option<u32> },
+    Task { task: Told, history: Option<u32> },
     /// A page of tasks; [`shown`] says how the request wants it.
     Page { page: Page, request: ListTasksRequest },
     /// A webhook.
@@ -225,7 +226,7 @@ impl Host {
                 Answer::Page { page, request }
             }
             Call::CancelTask(request) => {
-                Answer::Task { task: engine.cancel(&caller, &request.id).await?, history: None }
+                Answer::Task { task: engine.cancel(&caller, &request.id).await?.into(), history: None }
             }
             Call::SubscribeToTask(request) => {
                 let reader = engine.subscribe(&caller, &request, seen).await?;
@@ -263,7 +264,7 @@ impl Host {
             Answer::Sent { sent, history, ticket } => {
                 let response = match sent {
                     Sent::Message(message) => envelope.result(&SendMessageResponse::Message(message)),
-                    Sent::Task(task) => envelope.result(&First { task: &task, history }),
+                    Sent::Task(task) => envelope.result(&First(task.view(history, true))),
                     Sent::Stream(_) => envelope.error(&ErrorKind::Internal.into()),
                 };
                 marking(response, ticket)
@@ -271,10 +272,12 @@ impl Host {
             Answer::Frames { sent, history, ticket } => match sent {
                 Sent::Stream(reader) => self.stream(reader, history, ticket, envelope),
                 Sent::Message(message) => self.one_frame(&StreamResponse::Message(message), ticket, envelope),
-                Sent::Task(task) => self.one_frame(&First { task: &task, history }, ticket, envelope),
+                Sent::Task(task) => self.one_frame(&First(task.view(history, true)), ticket, envelope),
             },
             Answer::Task { task, history } => envelope.result(&task.view(history, true)),
-            Answer::Page { page, request } => envelope.result(&shown(&page, &request, &Cursor::after(&page))),
+            Answer::Page { page, request } => {
+                envelope.result(&shown(&page, &page.tasks, &request, &Cursor::after(&page), Told::view))
+            }
             Answer::Config(config) => envelope.result(&config),
             Answer::Configs(configs) => envelope.result(&configs),
             Answer::Deleted => envelope.result(&serde_json::Map::new()),
@@ -307,12 +310,18 @@ impl Host {
     }
 }
 
-/// A page as its request wants it; `next` is the token of the page after it.
-pub(crate) fn shown<'a>(page: &'a Page, request: &ListTasksRequest, next: &'a str) -> ListTasksPage<'a> {
+/// A page as its request wants it: each task cut by `view`, `next` the token of the page after it.
+pub(crate) fn shown<'a, P, T>(
+    page: &'a Page,
+    tasks: &'a [P],
+    request: &ListTasksRequest,
+    next: &'a str,
+    view: impl Fn(&'a P, Option<u32>, bool) -> T,
+) -> ListTasksPage<'a, T> {
     let artifacts = request.include_artifacts.unwrap_or_default();
     let history = history_length(request.history_length);
     ListTasksPage {
-        tasks: page.tasks.iter().map(|task| task.view(history, artifacts)).collect(),
+        tasks: tasks.iter().map(|task| view(task, history, artifacts)).collect(),
         next_page_token: next,
         page_size: request.page_size.and_then(|size| u32::try_from(size).ok()).unwrap_or(50),
         total_size: page.total,
@@ -323,15 +332,12 @@ fn history(request: &protocol::call::SendMessageRequest) -> Option<u32> {
     history_length(request.configuration.as_ref().and_then(|configuration| configuration.history_length))
 }
 
-/// `{"task": …}`, trimmed.
-struct First<'a> {
-    task: &'a Task,
-    history: Option<u32>,
-}
+/// `{"task": …}`.
+struct First<T>(T);
 
-impl Serialize for First<'_> {
+impl<T: Serialize> Serialize for First<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([("task", self.task.view(self.history, true))])
+        serializer.collect_map([("task", &self.0)])
     }
 }
 
@@ -394,7 +400,7 @@ impl Events {
     fn write(&self, buffer: &mut Vec<u8>, heard: Heard) {
         match heard {
             Heard::Task(task) => {
-                let json = serde_json::to_vec(&First { task: &task, history: self.history }).unwrap_or_default();
+                let json = serde_json::to_vec(&First(task.view(self.history, true))).unwrap_or_default();
                 self.envelope.frame(buffer, Some(self.reader.number()), &json, false);
             }
             Heard::Event(event) => self.envelope.frame(buffer, Some(event.number), event.json(), false),

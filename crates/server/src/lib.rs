@@ -31,6 +31,7 @@ mod say;
 mod setup;
 mod slot;
 pub mod store;
+pub mod told;
 
 pub use agent::{Agent, Fault, Job, Start, Turn, Words};
 pub use attempt::Dedupe;

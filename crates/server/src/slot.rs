@@ -19,6 +19,7 @@ use crate::engine::{Engine, Sent};
 use crate::hub::{Ends, Event, Log, Reader};
 use crate::say::Over;
 use crate::store::{Principal, Record, Step, StoreError};
+use crate::told::{Told, Written};
 
 /// How a caller wants to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +129,8 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 pub(crate) struct State {
     pub task: Arc<Task>,
+    /// The task as JSON, once it has ended here.
+    written: Option<Written>,
     /// The number of the newest event.
     number: u64,
     /// The number of the newest turn, running or waiting.
@@ -166,6 +169,7 @@ impl Slot {
     pub fn new(record: Record, configs: Vec<ConfigId>) -> Self {
         let state = State {
             task: record.task.clone(),
+            written: None,
             number: record.number,
             turns: 0,
             running: None,
@@ -405,6 +409,11 @@ impl Slot {
                 return Err(Over::Ended);
             }
         }
+        let written = if task.status.state.is_terminal() { Some(Written::of(&task)) } else { None };
+        let written = written.transpose().map_err(|cause| {
+            tracing::error!(task = %self.id, %cause, "the task could not be written");
+            Over::NotKept
+        })?;
         let number = state.number + 1;
         let event = Arc::new(Event::new(number, turn, change));
         let (owner, base_url) = (self.owner.clone(), self.base_url.clone());
@@ -412,6 +421,7 @@ impl Slot {
         let step = Step {
             record: &record,
             event: &event,
+            written: written.as_ref(),
             webhooks: !state.configs.is_empty(),
             waited: with.waited,
             sent: with.sent,
@@ -430,6 +440,7 @@ impl Slot {
             }
         }
         state.task = record.task;
+        state.written = written;
         let shown = event.is_shown();
         self.happened(engine, state, event);
         if shown {
@@ -468,7 +479,7 @@ impl Slot {
         state.askers = rest;
         for (_, asker) in settled {
             let asker: Asker = asker;
-            let _ = asker.answer.send(Ok(Sent::Task(state.task.clone())));
+            let _ = asker.answer.send(Ok(Sent::Task(state.told())));
         }
         if ended {
             for (_, incoming) in state.waiting.drain(..) {
@@ -532,7 +543,7 @@ impl Slot {
                     return refuse(incoming, engine.internal(&cause));
                 }
                 let answer = std::mem::replace(&mut incoming.asker.answer, unused);
-                let _ = answer.send(Ok(Sent::Task(state.task.clone())));
+                let _ = answer.send(Ok(Sent::Task(state.told())));
                 if state.elsewhere {
                     // The process that has the turn finds it.
                     return None;
@@ -586,7 +597,7 @@ impl Slot {
             let _ = asker.answer.send(Err(ErrorKind::Internal.into()));
         }
         if let Some(asker) = late {
-            let _ = asker.answer.send(Ok(Sent::Task(state.task.clone())));
+            let _ = asker.answer.send(Ok(Sent::Task(state.told())));
         }
         if kept.is_err() {
             for (_, asker) in state.askers.extract_if(.., |(own, _)| *own == turn) {
@@ -797,7 +808,7 @@ impl Slot {
         if waits {
             state.place(&self.log, turn, asker);
         } else {
-            let _ = asker.answer.send(Ok(Sent::Task(state.task.clone())));
+            let _ = asker.answer.send(Ok(Sent::Task(state.told())));
         }
     }
 
@@ -861,6 +872,11 @@ fn nobody(task: &TaskId) -> Message {
 }
 
 impl State {
+    /// The task as it is now, for a caller.
+    fn told(&self) -> Told {
+        Told::both(self.task.clone(), self.written.clone())
+    }
+
     /// Says in what the agent made when that was, if the client wants to know.
     fn stamp(&self, engine: &Engine, change: &mut Change) {
         let Some(timestamps) = self.timestamps else { return };
@@ -882,7 +898,7 @@ impl State {
         match asker.mode {
             Mode::Blocking => self.askers.push((turn, asker)),
             Mode::Immediate => {
-                let _ = asker.answer.send(Ok(Sent::Task(self.task.clone())));
+                let _ = asker.answer.send(Ok(Sent::Task(self.told())));
             }
             Mode::Streaming => {
                 let reader = Reader::attach(log, self.task.clone(), Ends::WithTurn(turn));

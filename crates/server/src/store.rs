@@ -16,6 +16,7 @@ use bytes::Bytes;
 use protocol::{ConfigId, ContextId, Message, Task, TaskId, TaskPushNotificationConfig, TaskState, Timestamp};
 
 use crate::hub::Event;
+use crate::told::{Told, Written};
 
 pub use memory::Memory;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -48,6 +49,8 @@ pub struct Step<'a> {
     pub record: &'a Record,
     /// What happens.
     pub event: &'a Event,
+    /// The task after it as JSON, if it has ended.
+    pub written: Option<&'a Written>,
     /// The task has webhooks; each is to get the event, if it is shown.
     pub webhooks: bool,
     /// It is a message that waited beside the task and does not any more.
@@ -130,9 +133,9 @@ pub struct Place {
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     /// The tasks, in order.
-    pub tasks: Vec<Arc<Task>>,
-    /// Whether more come after them.
-    pub more: bool,
+    pub tasks: Vec<Told>,
+    /// The place of the last one, if more come after it.
+    pub next: Option<Place>,
     /// How many match on all pages.
     pub total: usize,
 }
@@ -188,6 +191,15 @@ impl<T: Unpin> Future for Kept<'_, T> {
     }
 }
 
+/// A task as it is shown to its owner.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// Who may see it.
+    pub owner: Principal,
+    /// The task.
+    pub task: Told,
+}
+
 /// Keeps tasks and what belongs to them. All methods may be called from many places at once; for one task the engine
 /// changes it in one place after the other.
 pub trait Store: Send + Sync + 'static {
@@ -210,6 +222,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads one task.
     fn load<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Record>>;
+
+    /// Reads one task to be shown.
+    fn show<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Shown>>;
 
     /// Reads one page of tasks.
     fn list<'a>(&'a self, query: &'a Query) -> Kept<'a, Page>;

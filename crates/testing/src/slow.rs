@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use protocol::{ConfigId, Message, Task, TaskId, TaskPushNotificationConfig, Timestamp};
 use server::store::{
-    Created, Delivery, GivenUp, Keep, Kept, Memory, Page, Principal, Query, Record, Step, Store, StoreError,
+    Created, Delivery, GivenUp, Keep, Kept, Memory, Page, Principal, Query, Record, Shown, Step, Store, StoreError,
 };
 
 /// A store in memory that answers late, as one on disk would, and that can be made to fail.
@@ -64,6 +64,7 @@ impl Store for Slow {
     late! {
         create(record: &'a Record, sent: Option<&'a Message>) -> Created;
         keep(step: &'a Step<'a>) -> ();
+        show(id: &'a TaskId) -> Option<Shown>;
         list(query: &'a Query) -> Page;
         unfinished() -> Vec<TaskId>;
         awaiting_approval() -> Vec<Arc<Task>>;

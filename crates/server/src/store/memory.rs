@@ -1,4 +1,4 @@
-//! The store in memory: gone with the process.
+//! The store in memory: gone with the process. Tasks that have ended, which may be very many, are kept as JSON.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,7 +8,10 @@ use protocol::{
     Change, ConfigId, ContextId, Message, MessageId, Task, TaskId, TaskPushNotificationConfig, TaskState, Timestamp,
 };
 
-use super::{Created, Delivery, GivenUp, Keep, Kept, Page, Place, Principal, Query, Record, Step, Store, StoreError};
+use super::{
+    Created, Delivery, GivenUp, Keep, Kept, Page, Place, Principal, Query, Record, Shown, Step, Store, StoreError,
+};
+use crate::told::{Told, Written};
 
 /// Keeps tasks until the process ends.
 #[derive(Debug, Default)]
@@ -16,7 +19,7 @@ pub struct Memory(RwLock<Shelves>);
 
 #[derive(Debug, Default)]
 struct Shelves {
-    records: HashMap<TaskId, Record>,
+    tasks: HashMap<TaskId, Shelved>,
     hooks: HashMap<TaskId, Vec<Hook>>,
     owners: HashMap<Principal, Index>,
     waiting: HashMap<TaskId, Vec<Message>>,
@@ -26,6 +29,108 @@ struct Shelves {
     leaving: BTreeSet<(bool, Place)>,
     /// How many bytes of JSON the ended tasks are.
     bytes: u64,
+}
+
+/// A task as it is kept.
+#[derive(Debug)]
+enum Shelved {
+    Open(Box<Record>),
+    Ended(Box<Ended>),
+}
+
+/// A task to which nothing will happen any more.
+#[derive(Debug)]
+struct Ended {
+    written: Written,
+    number: u64,
+    owner: Principal,
+    base_url: Arc<str>,
+    context_id: Option<ContextId>,
+    state: TaskState,
+    time: Option<Timestamp>,
+}
+
+impl Ended {
+    fn record(&self) -> Result<Record, StoreError> {
+        let task = self.written.read().map_err(StoreError::failed)?;
+        let (owner, base_url) = (self.owner.clone(), self.base_url.clone());
+        Ok(Record { task: Arc::new(task), number: self.number, owner, base_url })
+    }
+}
+
+impl Shelved {
+    /// Keeps a task as JSON if it has ended. `written` is that JSON, if somebody has it.
+    fn new(record: &Record, written: Option<&Written>) -> Result<Self, StoreError> {
+        let status = &record.task.status;
+        if !status.state.is_terminal() {
+            return Ok(Self::Open(Box::new(record.clone())));
+        }
+        let written = match written {
+            Some(written) => written.clone(),
+            None => Written::of(&record.task).map_err(StoreError::failed)?,
+        };
+        let (state, time, context_id) = (status.state, status.timestamp, record.task.context_id.clone());
+        let (number, owner, base_url) = (record.number, record.owner.clone(), record.base_url.clone());
+        Ok(Self::Ended(Box::new(Ended { written, number, owner, base_url, context_id, state, time })))
+    }
+
+    fn told(&self) -> Told {
+        match self {
+            Self::Open(record) => record.task.clone().into(),
+            Self::Ended(ended) => ended.written.clone().into(),
+        }
+    }
+
+    fn record(&self) -> Result<Record, StoreError> {
+        match self {
+            Self::Open(record) => Ok((**record).clone()),
+            Self::Ended(ended) => ended.record(),
+        }
+    }
+
+    fn owner(&self) -> &Principal {
+        match self {
+            Self::Open(record) => &record.owner,
+            Self::Ended(ended) => &ended.owner,
+        }
+    }
+
+    fn context_id(&self) -> Option<&ContextId> {
+        match self {
+            Self::Open(record) => record.task.context_id.as_ref(),
+            Self::Ended(ended) => ended.context_id.as_ref(),
+        }
+    }
+
+    fn state(&self) -> TaskState {
+        match self {
+            Self::Open(record) => record.task.status.state,
+            Self::Ended(ended) => ended.state,
+        }
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        match self {
+            Self::Open(record) => record.task.status.timestamp,
+            Self::Ended(ended) => ended.time,
+        }
+    }
+
+    fn place(&self, id: &TaskId) -> Place {
+        Place { time: self.time().unwrap_or(Timestamp::from_millis(0)), id: id.clone() }
+    }
+
+    /// Where it stands among those that may go; none while somebody works on it.
+    fn leaves(&self, id: &TaskId) -> Option<(bool, Place)> {
+        self.state().phase().settles().then(|| (!self.state().is_terminal(), self.place(id)))
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Open(_) => 0,
+            Self::Ended(ended) => ended.written.text().len() as u64,
+        }
+    }
 }
 
 /// A webhook and what it has not got yet.
@@ -48,25 +153,15 @@ struct Index {
     states: HashMap<TaskState, usize>,
 }
 
-fn place(task: &Task) -> Place {
-    Place { time: task.status.timestamp.unwrap_or(Timestamp::from_millis(0)), id: task.id.clone() }
-}
-
-/// Where a task stands among those that may go; none while somebody works on it.
-fn leaves(task: &Task) -> Option<(bool, Place)> {
-    let state = task.status.state;
-    state.phase().settles().then(|| (!state.is_terminal(), place(task)))
-}
-
 impl Index {
-    fn add(&mut self, task: &Task) {
-        self.order.insert(place(task));
-        *self.states.entry(task.status.state).or_default() += 1;
+    fn add(&mut self, place: Place, state: TaskState) {
+        self.order.insert(place);
+        *self.states.entry(state).or_default() += 1;
     }
 
-    fn remove(&mut self, task: &Task) {
-        self.order.remove(&place(task));
-        if let Some(count) = self.states.get_mut(&task.status.state) {
+    fn remove(&mut self, place: &Place, state: TaskState) {
+        self.order.remove(place);
+        if let Some(count) = self.states.get_mut(&state) {
             *count -= 1;
         }
     }
@@ -85,18 +180,22 @@ impl Memory {
 impl Shelves {
     fn list(&self, query: &Query) -> Page {
         let Some(index) = self.owners.get(&query.owner) else { return Page::default() };
-        let fits = |task: &Task| {
-            query.status.is_none_or(|state| task.status.state == state)
-                && query.since.is_none_or(|since| task.status.timestamp.is_some_and(|time| time >= since))
+        let fits = |task: &Shelved| {
+            query.status.is_none_or(|state| task.state() == state)
+                && query.since.is_none_or(|since| task.time().is_some_and(|time| time >= since))
         };
-        let task = |id: &TaskId| self.records.get(id).map(|record| &record.task);
+        let task = |id: &TaskId| self.tasks.get(id).filter(|task| fits(task));
         let mut page = Page::default();
-        let mut take = |found: &std::sync::Arc<Task>| {
+        let mut last = None;
+        let mut take = |place: &Place, found: &Shelved| {
             if page.tasks.len() == query.limit {
-                page.more = true;
+                page.next = last.take();
                 return false;
             }
-            page.tasks.push(found.clone());
+            page.tasks.push(found.told());
+            if page.tasks.len() == query.limit {
+                last = Some(place.clone());
+            }
             true
         };
         if let Some(context_id) = &query.context_id {
@@ -104,23 +203,24 @@ impl Shelves {
             let Ok(lowest) = TaskId::new("\0") else { return page };
             let of_context = index.contexts.range((context_id.clone(), lowest)..);
             let ids = of_context.take_while(|(context, _)| context == context_id).map(|(_, id)| id);
-            let mut tasks: Vec<_> = ids.filter_map(task).filter(|task| fits(task)).collect();
-            tasks.sort_by_key(|task| std::cmp::Reverse(place(task)));
-            let after = tasks.iter().filter(|task| query.after.as_ref().is_none_or(|after| place(task) < *after));
-            for found in after {
-                if !take(found) {
+            let mut tasks: Vec<_> = ids.filter_map(|id| task(id).map(|task| (task.place(id), task))).collect();
+            tasks.sort_by(|(one, _), (other, _)| other.cmp(one));
+            let total = tasks.len();
+            let after = |place: &Place| query.after.as_ref().is_none_or(|after| place < after);
+            for (place, found) in tasks.iter().filter(|(place, _)| after(place)) {
+                if !take(place, found) {
                     break;
                 }
             }
-            page.total = tasks.len();
+            page.total = total;
             return page;
         }
         let below: Box<dyn Iterator<Item = &Place>> = match &query.after {
             Some(after) => Box::new(index.order.range(..after).rev()),
             None => Box::new(index.order.iter().rev()),
         };
-        for found in below.filter_map(|place| task(&place.id)).filter(|task| fits(task)) {
-            if !take(found) {
+        for (place, found) in below.filter_map(|place| Some((place, task(&place.id)?))) {
+            if !take(place, found) {
                 break;
             }
         }
@@ -129,7 +229,7 @@ impl Shelves {
             (Some(state), None) => index.states.get(&state).copied().unwrap_or_default(),
             (_, Some(since)) => {
                 let newer = index.order.iter().rev().take_while(|place| place.time >= since);
-                newer.filter_map(|place| task(&place.id)).filter(|task| fits(task)).count()
+                newer.filter(|place| task(&place.id).is_some()).count()
             }
         };
         page
@@ -142,48 +242,54 @@ impl Store for Memory {
     }
 
     fn create<'a>(&'a self, record: &'a Record, sent: Option<&'a Message>) -> Kept<'a, Created> {
-        Kept::now(self.write(|shelves| {
+        Kept::Now(Some(self.write(|shelves| {
             let task = &record.task;
             if let Some(message) = sent {
                 let key = (record.owner.clone(), message.message_id.clone());
                 match shelves.sent.get(&key) {
-                    Some((first, task)) if first == message => return Created::Already(task.clone()),
+                    Some((first, task)) if first == message => return Ok(Created::Already(task.clone())),
                     Some(_) => {}
                     None => drop(shelves.sent.insert(key, (message.clone(), task.id.clone()))),
                 }
             }
+            let shelved = Shelved::new(record, None)?;
             if !shelves.owners.contains_key(&record.owner) {
                 shelves.owners.insert(record.owner.clone(), Index::default());
             }
             if let Some(index) = shelves.owners.get_mut(&record.owner) {
-                index.add(task);
+                index.add(shelved.place(&task.id), shelved.state());
                 if let Some(context_id) = &task.context_id {
                     index.contexts.insert((context_id.clone(), task.id.clone()));
                 }
             }
-            shelves.records.insert(task.id.clone(), record.clone());
-            Created::Here
-        }))
+            shelves.tasks.insert(task.id.clone(), shelved);
+            Ok(Created::Here)
+        })))
     }
 
     fn keep<'a>(&'a self, step: &'a Step<'a>) -> Kept<'a, ()> {
         let Step { record, event, .. } = step;
         let id = &record.task.id;
         Kept::Now(Some(self.write(|shelves| {
-            let Some(known) = shelves.records.get_mut(id) else { return Err(StoreError::Moved) };
-            let before = std::mem::replace(known, (*record).clone());
+            let Some(known) = shelves.tasks.get_mut(id) else { return Err(StoreError::Moved) };
             match &event.change {
                 Change::Status(_) => {
+                    let new = Shelved::new(record, step.written)?;
+                    let before = (known.place(id), known.state(), known.leaves(id));
+                    let (place, state, leaves) = (new.place(id), new.state(), new.leaves(id));
+                    shelves.bytes = (shelves.bytes + new.bytes()).saturating_sub(known.bytes());
+                    *known = new;
                     if let Some(index) = shelves.owners.get_mut(&record.owner) {
-                        index.remove(&before.task);
-                        index.add(&record.task);
+                        index.remove(&before.0, before.1);
+                        index.add(place, state);
                     }
-                    if let Some(place) = leaves(&before.task) {
+                    if let Some(place) = before.2 {
                         shelves.leaving.remove(&place);
                     }
-                    shelves.leaving.extend(leaves(&record.task));
+                    shelves.leaving.extend(leaves);
                 }
                 Change::Message(message) => {
+                    *known = Shelved::new(record, None)?;
                     if step.waited
                         && let Some(waiting) = shelves.waiting.get_mut(id)
                     {
@@ -197,7 +303,7 @@ impl Store for Memory {
                         shelves.sent.entry(key).or_insert_with(|| (message.clone(), id.clone()));
                     }
                 }
-                Change::Artifact(_) => {}
+                Change::Artifact(_) => *known = Shelved::new(record, None)?,
             }
             if step.webhooks && event.is_shown() {
                 let hooks = shelves.hooks.get_mut(id).into_iter().flatten();
@@ -210,7 +316,12 @@ impl Store for Memory {
     }
 
     fn load<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Record>> {
-        Kept::now(self.read(|shelves| shelves.records.get(id).cloned()))
+        Kept::Now(Some(self.read(|shelves| shelves.tasks.get(id).map(Shelved::record).transpose())))
+    }
+
+    fn show<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Shown>> {
+        let shown = |task: &Shelved| Shown { owner: task.owner().clone(), task: task.told() };
+        Kept::now(self.read(|shelves| shelves.tasks.get(id).map(shown)))
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> Kept<'a, Page> {
@@ -219,9 +330,9 @@ impl Store for Memory {
 
     fn unfinished(&self) -> Kept<'_, Vec<TaskId>> {
         Kept::now(self.read(|shelves| {
-            let running = shelves.records.values().filter(|record| !record.task.status.state.phase().settles());
-            let waiting = shelves.waiting.keys().filter(|id| shelves.records.contains_key(*id));
-            let all: BTreeSet<_> = running.map(|record| &record.task.id).chain(waiting).collect();
+            let running = shelves.tasks.iter().filter(|(_, task)| !task.state().phase().settles());
+            let waiting = shelves.waiting.keys().filter(|id| shelves.tasks.contains_key(*id));
+            let all: BTreeSet<_> = running.map(|(id, _)| id).chain(waiting).collect();
             all.into_iter().cloned().collect()
         }))
     }
@@ -229,8 +340,8 @@ impl Store for Memory {
     fn awaiting_approval(&self) -> Kept<'_, Vec<Arc<Task>>> {
         Kept::now(self.read(|shelves| {
             let interrupted = shelves.leaving.range((true, lowest())..).filter_map(|(_, place)| {
-                let task = &shelves.records.get(&place.id)?.task;
-                (task.status.state == TaskState::AuthRequired).then(|| task.clone())
+                let Shelved::Open(record) = shelves.tasks.get(&place.id)? else { return None };
+                (record.task.status.state == TaskState::AuthRequired).then(|| record.task.clone())
             });
             interrupted.collect()
         }))
@@ -349,7 +460,7 @@ impl Shelves {
                 self.leaving.range(from..).next().filter(|(interrupted, _)| *interrupted != ended)
             };
             let aged = |place: &&(bool, Place)| keep.since.is_some_and(|since| place.1.time < since);
-            let first = if too_many(self.records.len()) || keep.bytes.is_some_and(|most| self.bytes > most) {
+            let first = if too_many(self.tasks.len()) || keep.bytes.is_some_and(|most| self.bytes > most) {
                 self.leaving.first()
             } else {
                 oldest(true).filter(aged).or_else(|| oldest(false).filter(aged))
@@ -362,16 +473,19 @@ impl Shelves {
     }
 
     fn drop_task(&mut self, id: &TaskId) {
-        let Some(record) = self.records.remove(id) else { return };
-        if let Some(index) = self.owners.get_mut(&record.owner) {
-            index.remove(&record.task);
-            if let Some(context_id) = &record.task.context_id {
+        let Some(task) = self.tasks.remove(id) else { return };
+        self.bytes -= task.bytes();
+        if let Some(index) = self.owners.get_mut(task.owner()) {
+            index.remove(&task.place(id), task.state());
+            if let Some(context_id) = task.context_id() {
                 index.contexts.remove(&(context_id.clone(), id.clone()));
             }
         }
         self.hooks.remove(id);
         self.waiting.remove(id);
-        if !self.sent.is_empty() {
+        if !self.sent.is_empty()
+            && let Ok(record) = task.record()
+        {
             for message in &record.task.history {
                 let key = (record.owner.clone(), message.message_id.clone());
                 if self.sent.get(&key).is_some_and(|(_, task)| task == id) {

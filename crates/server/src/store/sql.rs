@@ -19,7 +19,11 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::query::Query as Statement;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, SqlSafeStr};
 
-use super::{Created, Delivery, GivenUp, Keep, Kept, Page, Principal, Query, Record, Shared, Step, Store, StoreError};
+use crate::told::Written;
+
+use super::{
+    Created, Delivery, GivenUp, Keep, Kept, Page, Principal, Query, Record, Shared, Shown, Step, Store, StoreError,
+};
 
 /// Keeps tasks in a database.
 #[derive(Debug)]
@@ -195,7 +199,11 @@ impl Sql {
         let (state, time) = stands(task);
         let settled = event.state().is_some_and(|state| state.phase().settles());
         let ended = task.status.state.is_terminal();
-        let whole = if settled { Some(json(&**task)?) } else { None };
+        let whole = match step.written {
+            Some(written) => Some(written.clone()),
+            None if settled => Some(Written::of(task).map_err(StoreError::failed)?),
+            None => None,
+        };
         let text = std::str::from_utf8(event.json()).map_err(StoreError::failed)?;
         let webhooks = (step.webhooks || self.is_shared()) && event.is_shown();
         let runner = Some(self.me()).filter(|me| !me.is_empty() && !ended);
@@ -207,8 +215,8 @@ impl Sql {
                     state,
                     time,
                     number,
-                    whole.as_str(),
-                    signed(whole.len() as u64),
+                    whole.text(),
+                    signed(whole.text().len() as u64),
                     runner,
                     id,
                     self.me(),
@@ -380,6 +388,10 @@ impl Store for Sql {
 
     fn load<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Record>> {
         later(self.read_task(id))
+    }
+
+    fn show<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Shown>> {
+        later(self.read_shown(id))
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> Kept<'a, Page> {

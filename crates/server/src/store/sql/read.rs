@@ -11,7 +11,8 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row};
 
 use super::{Sql, failed, signed, sql};
 use crate::hub::Event;
-use crate::store::{Delivery, GivenUp, Keep, Page, Principal, Query, Record, StoreError};
+use crate::store::{Delivery, GivenUp, Keep, Page, Place, Principal, Query, Record, Shown, StoreError};
+use crate::told::{Told, Written};
 
 /// How often a task is read again when its events were folded into its row in between.
 const READS: usize = 8;
@@ -27,6 +28,15 @@ fn number(row: &AnyRow, column: &str) -> Result<u64, StoreError> {
 
 fn text(row: &AnyRow, column: &str) -> Result<String, StoreError> {
     row.try_get(column).map_err(failed)
+}
+
+/// A task whose row holds all that happened to it, as it stands there.
+fn whole(row: &AnyRow) -> Result<Option<Told>, StoreError> {
+    if number(row, "folded")? < number(row, "number")? {
+        return Ok(None);
+    }
+    let written = Written::from_text(text(row, "json")?).map_err(StoreError::failed)?;
+    Ok(Some(written.into()))
 }
 
 pub(super) fn id<T>(row: &AnyRow, column: &str) -> Result<T, StoreError>
@@ -47,6 +57,20 @@ impl Sql {
             }
         }
         Err(StoreError::failed("a task's events are missing"))
+    }
+
+    pub(super) async fn read_shown(&self, task: &TaskId) -> Result<Option<Shown>, StoreError> {
+        let found = {
+            let mut connection = self.read.acquire().await.map_err(failed)?;
+            let found = sql!("SELECT owner, number, folded, json FROM task WHERE id = $1", task.as_str());
+            found.fetch_optional(&mut *connection).await.map_err(failed)?
+        };
+        let Some(row) = found else { return Ok(None) };
+        if let Some(task) = whole(&row)? {
+            return Ok(Some(Shown { owner: text(&row, "owner")?.into(), task }));
+        }
+        let record = self.read_task(task).await?;
+        Ok(record.map(|record| Shown { owner: record.owner, task: record.task.into() }))
     }
 
     /// A row with the events that are not in it yet. None when they are gone, because the row was written meanwhile.
@@ -117,7 +141,7 @@ impl Sql {
             None => String::new(),
         };
         let statement = AssertSqlSafe(format!(
-            "SELECT id, owner, base_url, number, folded, json FROM task WHERE {filter}{place}
+            "SELECT id, owner, base_url, number, folded, json, time FROM task WHERE {filter}{place}
              ORDER BY time DESC, id DESC LIMIT {wanted}"
         ));
         let mut statement = sql!(statement, query.owner.as_ref(), since);
@@ -129,14 +153,24 @@ impl Sql {
         }
         let rows = statement.fetch_all(&mut *connection).await.map_err(failed)?;
         let total = usize::try_from(total).unwrap_or(usize::MAX);
-        let mut page = Page { total, more: rows.len() > query.limit, ..Page::default() };
+        let mut page = Page { total, ..Page::default() };
+        if rows.len() > query.limit
+            && let Some(last) = query.limit.checked_sub(1).and_then(|at| rows.get(at))
+        {
+            let time = last.try_get("time").map_err(failed)?;
+            page.next = Some(Place { time: Timestamp::from_millis(time), id: id(last, "id")? });
+        }
         for row in rows.iter().take(query.limit) {
+            if let Some(task) = whole(row)? {
+                page.tasks.push(task);
+                continue;
+            }
             match self.fold(&mut connection, row).await? {
-                Some(record) => page.tasks.push(record.task),
+                Some(record) => page.tasks.push(record.task.into()),
                 None => {
                     // It has gone on since; the page shows it as it is now, or not at all when it is gone.
                     let id: TaskId = id(row, "id")?;
-                    page.tasks.extend(self.read_task(&id).await?.map(|record| record.task));
+                    page.tasks.extend(self.read_task(&id).await?.map(|record| record.task.into()));
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! Attempts to send a message, so that the same message sent again joins its first attempt (DECISIONS O11).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
 use protocol::{Error, Message, MessageId};
 use tokio::sync::Notify;
 

@@ -3,7 +3,6 @@
 //! A call that may change something runs to its end even if its client goes away: it is polled in the connection at
 //! first, and the first time it has to wait it moves to a task of its own.
 
-use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -13,6 +12,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use foldhash::HashMap;
 use futures_util::FutureExt;
 use protocol::call::{ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest};
 use protocol::{
@@ -95,6 +95,9 @@ pub(crate) struct Engine {
     /// Fires when the grace is over; the stop of every turn is its child.
     stop: CancellationToken,
 }
+
+/// The agent's own code in one turn.
+type Work = Pin<Box<dyn Future<Output = Returned> + Send>>;
 
 /// Runs a piece of work to its end, whoever waits for it: here if it does not have to wait, else in a task of its own.
 /// `None` when it was lost to a panic.
@@ -398,12 +401,12 @@ impl Engine {
         if self.attempts.remembers() {
             let came_to = self.store.came_to(&caller.principal, &request.message).await;
             if let Some(task) = came_to.map_err(|cause| self.internal(&cause))? {
-                self.rejoin(&caller, &task, asker).await;
+                Box::pin(self.rejoin(&caller, &task, asker)).await;
                 return self.wait(answered, &attempt, &caller).await.map(|sent| Answered { sent, ticket });
             }
         }
         let accepted_output_modes = configuration.accepted_output_modes.into();
-        let incoming = Incoming { message: request.message, accepted_output_modes, config, asker };
+        let incoming = Box::new(Incoming { message: request.message, accepted_output_modes, config, asker });
         let work = self.clone().work(caller.clone(), incoming);
         let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
         if poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await.is_pending() {
@@ -471,21 +474,14 @@ impl Engine {
     }
 
     /// All the work that one message starts: its turn, and the turns of what came meanwhile.
-    async fn work(self: Arc<Self>, caller: Caller, incoming: Incoming) {
+    ///
+    /// It is allocated for each message, as are the futures of the agent's own turn, so what is seldom needed stands in
+    /// boxes of its own.
+    async fn work(self: Arc<Self>, caller: Caller, incoming: Box<Incoming>) {
         if let Some(id) = incoming.message.task_id.clone() {
-            match self.slot(&caller, &id).await {
-                Ok(slot) => {
-                    if let Some(begun) = slot.take(&self, incoming).await {
-                        self.run(slot, begun).await;
-                    }
-                }
-                Err(error) => {
-                    let _ = incoming.asker.answer.send(Err(error));
-                }
-            }
-            return;
+            return Box::pin(self.follow_up(caller, id, *incoming)).await;
         }
-        let Incoming { message, accepted_output_modes, config, asker } = incoming;
+        let Incoming { message, accepted_output_modes, config, asker } = *incoming;
         let context_id = message.context_id.clone();
         let Some(context_id) = context_id.or_else(|| ContextId::new(self.ids.next()).ok()) else { return };
         let stop = self.stop_token();
@@ -498,14 +494,27 @@ impl Engine {
             accepted_output_modes,
             stop: stop.clone(),
         };
-        let birth = Birth { message, context_id, caller, config, asker };
+        let birth = Box::new(Birth { message, context_id, caller, config, asker });
         let voice = Arc::new(Voice::new(self.clone(), stop, Some(birth)));
         let how = self.turn(job, &voice).await;
         // A turn that said nothing and did not reply leaves a failed task, which is there to be seen.
         let Ok((slot, running)) = voice.task().await.cloned() else { return };
         drop(voice);
         if let Some(begun) = slot.returned(&self, &running, how).await {
-            self.run(slot, begun).await;
+            Box::pin(self.run(slot, begun)).await;
+        }
+    }
+
+    async fn follow_up(self: Arc<Self>, caller: Caller, id: TaskId, incoming: Incoming) {
+        match self.slot(&caller, &id).await {
+            Ok(slot) => {
+                if let Some(begun) = slot.take(&self, incoming).await {
+                    self.run(slot, begun).await;
+                }
+            }
+            Err(error) => {
+                let _ = incoming.asker.answer.send(Err(error));
+            }
         }
     }
 
@@ -534,25 +543,31 @@ impl Engine {
     async fn turn(&self, job: Job, voice: &Arc<Voice>) -> Returned {
         let direct = job.task.is_none() && self.agent.answers_directly(&job.message);
         let (agent, say) = (self.agent.clone(), Say { voice: voice.clone() });
-        let mut work = Box::pin(AssertUnwindSafe(async move { agent.turn(job, say).await }).catch_unwind());
-        let how = |done: Result<Result<(), _>, _>| match done {
-            Ok(Ok(())) => Returned::Plainly,
-            Ok(Err(fault)) => Returned::Fault(fault),
-            Err(_) => Returned::Panic,
-        };
-        if let Poll::Ready(done) = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
-            return how(done);
+        let mut work: Work = Box::pin(async move {
+            match AssertUnwindSafe(async move { agent.turn(job, say).await }).catch_unwind().await {
+                Ok(Ok(())) => Returned::Plainly,
+                Ok(Err(fault)) => Returned::Fault(fault),
+                Err(_) => Returned::Panic,
+            }
+        });
+        match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+            Poll::Ready(how) => how,
+            Poll::Pending => Box::pin(self.turn_that_waits(work, direct, voice)).await,
         }
+    }
+
+    /// Goes on with a turn that was not done at once.
+    async fn turn_that_waits(&self, mut work: Work, direct: bool, voice: &Arc<Voice>) -> Returned {
         if !direct {
             // It has to wait: its client gets a task to follow. The work goes on meanwhile, as it may be the one that
             // makes the task.
             let mut born = std::pin::pin!(voice.task());
             let both = poll_fn(|context| match work.as_mut().poll(context) {
-                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Ready(how) => Poll::Ready(Some(how)),
                 Poll::Pending => born.as_mut().poll(context).map(|_| None),
             });
-            if let Some(done) = both.await {
-                return how(done);
+            if let Some(how) = both.await {
+                return how;
             }
         }
         let too_long = tokio::time::sleep(self.limits.turn);
@@ -563,7 +578,7 @@ impl Engine {
             }
         };
         tokio::select! {
-            done = &mut work => return how(done),
+            how = &mut work => return how,
             () = killed => return Returned::Killed,
             () = too_long => {}
         }
@@ -573,8 +588,12 @@ impl Engine {
     }
 
     /// Makes the task of a first turn: drawn, kept, then told to whoever asked.
-    pub async fn make_task(&self, birth: Birth, stop: CancellationToken) -> Result<(Arc<Slot>, Arc<Running>), Over> {
-        let Birth { mut message, context_id, caller, config, asker } = birth;
+    pub async fn make_task(
+        &self,
+        birth: Box<Birth>,
+        stop: CancellationToken,
+    ) -> Result<(Arc<Slot>, Arc<Running>), Over> {
+        let Birth { mut message, context_id, caller, config, asker } = *birth;
         let Ok(id) = TaskId::new(self.ids.next()) else { return Err(Over::NotKept) };
         message.context_id = Some(context_id.clone());
         message.task_id = Some(id.clone());
@@ -586,7 +605,7 @@ impl Engine {
             Ok(Created::Already(first)) => {
                 let (principal, base_url) = (record.owner, record.base_url);
                 let caller = Caller { principal, base_url, timestamps: caller.timestamps };
-                self.rejoin(&caller, &first, asker).await;
+                Box::pin(self.rejoin(&caller, &first, asker)).await;
                 return Err(Over::Ended);
             }
             Err(cause) => {
@@ -599,7 +618,7 @@ impl Engine {
         asker.attempt.becomes(Outcome::Turn(slot.clone(), 1));
         if let Some(config) = config {
             let mut state = slot.lock().await;
-            if let Err(error) = slot.add_config(self, &mut state, config).await {
+            if let Err(error) = Box::pin(slot.add_config(self, &mut state, config)).await {
                 tracing::warn!(task = %slot.id, %error, "a webhook that came with a message was not taken");
             }
         }

@@ -26,7 +26,7 @@ use crate::door::Door;
 use crate::engine::{Answered, Caller, Cursor, Engine, Sent};
 use crate::hub::{Heard, Reader};
 use crate::store::Page;
-use crate::told::Told;
+use crate::told::{Told, View};
 
 /// One agent as it is served.
 pub(crate) struct Host {
@@ -95,6 +95,36 @@ impl Envelope {
         }
     }
 
+    /// An answer that holds a result which is JSON already, in pieces.
+    fn pieces(&self, pieces: &[&str]) -> Response<Body> {
+        // What stands around a result is shorter than this.
+        let mut body = Vec::with_capacity(100 + pieces.iter().map(|piece| piece.len()).sum::<usize>());
+        if let Self::Rpc(id) = self {
+            rpc::open(&mut body, id, "result");
+        }
+        pieces.iter().for_each(|piece| body.extend_from_slice(piece.as_bytes()));
+        if let Self::Rpc(_) = self {
+            body.push(b'}');
+        }
+        whole(StatusCode::OK, self.content_type(), body.into())
+    }
+
+    /// An answer that holds a task.
+    fn task(&self, view: &View<'_>) -> Response<Body> {
+        match view.text() {
+            Some(text) => self.pieces(&[text]),
+            None => self.result(view),
+        }
+    }
+
+    /// An answer that holds a task as what became of a message.
+    fn first(&self, view: View<'_>) -> Response<Body> {
+        match view.text() {
+            Some(text) => self.pieces(&["{\"task\":", text, "}"]),
+            None => self.result(&First(view)),
+        }
+    }
+
     /// An answer that holds an error.
     pub fn error(&self, error: &Error) -> Response<Body> {
         match self {
@@ -108,25 +138,35 @@ impl Envelope {
     }
 
     /// Writes one frame of a stream.
-    fn frame(&self, buffer: &mut Vec<u8>, number: Option<u64>, json: &[u8], is_error: bool) {
+    fn frame(&self, buffer: &mut Vec<u8>, number: Option<u64>, member: &str, json: impl FnOnce(&mut Vec<u8>)) {
         sse::open(buffer, number);
         match self {
             Self::Rpc(id) => {
-                rpc::open(buffer, id, if is_error { "error" } else { "result" });
-                buffer.extend_from_slice(json);
+                rpc::open(buffer, id, member);
+                json(buffer);
                 buffer.push(b'}');
             }
-            Self::Bare(_) => buffer.extend_from_slice(json),
+            Self::Bare(_) => json(buffer),
         }
         buffer.extend_from_slice(b"\n\n");
     }
 
+    fn result_frame(&self, buffer: &mut Vec<u8>, number: Option<u64>, result: &impl Serialize) {
+        self.frame(buffer, number, "result", |buffer| {
+            if let Err(cause) = serde_json::to_writer(buffer, result) {
+                tracing::error!(%cause, "an answer could not be written");
+            }
+        });
+    }
+
     fn error_frame(&self, buffer: &mut Vec<u8>, error: &Error) {
-        let json = match self {
-            Self::Rpc(_) => serde_json::to_vec(error),
-            Self::Bare(_) => serde_json::to_vec(&HttpError(error)),
-        };
-        self.frame(buffer, None, &json.unwrap_or_default(), true);
+        // Writing an error's strings and numbers into memory cannot fail.
+        self.frame(buffer, None, "error", |buffer| {
+            let _ = match self {
+                Self::Rpc(_) => serde_json::to_writer(buffer, error),
+                Self::Bare(_) => serde_json::to_writer(buffer, &HttpError(error)),
+            };
+        });
     }
 }
 
@@ -226,14 +266,14 @@ impl Host {
                 Answer::Page { page, request }
             }
             Call::CancelTask(request) => {
-                Answer::Task { task: engine.cancel(&caller, &request.id).await?.into(), history: None }
+                Answer::Task { task: Box::pin(engine.cancel(&caller, &request.id)).await?.into(), history: None }
             }
             Call::SubscribeToTask(request) => {
-                let reader = engine.subscribe(&caller, &request, seen).await?;
+                let reader = Box::pin(engine.subscribe(&caller, &request, seen)).await?;
                 Answer::Frames { sent: Sent::Stream(reader), history: None, ticket: None }
             }
             Call::CreateTaskPushNotificationConfig(config) => {
-                Answer::Config(engine.create_config(&caller, config).await?)
+                Answer::Config(Box::pin(engine.create_config(&caller, config)).await?)
             }
             Call::GetTaskPushNotificationConfig(TaskPushNotificationConfigRequest { task_id, id, .. }) => {
                 Answer::Config(engine.get_config(&caller, &task_id, &id).await?)
@@ -243,7 +283,7 @@ impl Host {
                 Answer::Configs(ListTaskPushNotificationConfigsResponse { configs, next_page_token: None })
             }
             Call::DeleteTaskPushNotificationConfig(TaskPushNotificationConfigRequest { task_id, id, .. }) => {
-                engine.delete_config(&caller, &task_id, &id).await?;
+                Box::pin(engine.delete_config(&caller, &task_id, &id)).await?;
                 Answer::Deleted
             }
             Call::GetExtendedAgentCard(_) => {
@@ -264,7 +304,7 @@ impl Host {
             Answer::Sent { sent, history, ticket } => {
                 let response = match sent {
                     Sent::Message(message) => envelope.result(&SendMessageResponse::Message(message)),
-                    Sent::Task(task) => envelope.result(&First(task.view(history, true))),
+                    Sent::Task(task) => envelope.first(task.view(history, true)),
                     Sent::Stream(_) => envelope.error(&ErrorKind::Internal.into()),
                 };
                 marking(response, ticket)
@@ -274,7 +314,7 @@ impl Host {
                 Sent::Message(message) => self.one_frame(&StreamResponse::Message(message), ticket, envelope),
                 Sent::Task(task) => self.one_frame(&First(task.view(history, true)), ticket, envelope),
             },
-            Answer::Task { task, history } => envelope.result(&task.view(history, true)),
+            Answer::Task { task, history } => envelope.task(&task.view(history, true)),
             Answer::Page { page, request } => {
                 envelope.result(&shown(&page, &page.tasks, &request, &Cursor::after(&page), Told::view))
             }
@@ -288,8 +328,7 @@ impl Host {
 
     fn one_frame(&self, result: &impl Serialize, ticket: Option<Ticket>, envelope: &Envelope) -> Response<Body> {
         let mut buffer = Vec::with_capacity(512);
-        let json = serde_json::to_vec(result).unwrap_or_default();
-        envelope.frame(&mut buffer, None, &json, false);
+        envelope.result_frame(&mut buffer, None, result);
         let response = event_stream(Body::from(buffer));
         match ticket {
             Some(ticket) => marking(response, ticket),
@@ -383,6 +422,8 @@ impl http_body::Body for Marking {
     }
 }
 
+/// How many bytes the events of a short stream are, about.
+const FRAMES: usize = 1000;
 /// How many bytes of ready events go out in one piece.
 const PIECE: usize = 64 << 10;
 
@@ -400,10 +441,12 @@ impl Events {
     fn write(&self, buffer: &mut Vec<u8>, heard: Heard) {
         match heard {
             Heard::Task(task) => {
-                let json = serde_json::to_vec(&First(task.view(self.history, true))).unwrap_or_default();
-                self.envelope.frame(buffer, Some(self.reader.number()), &json, false);
+                let first = First(task.view(self.history, true));
+                self.envelope.result_frame(buffer, Some(self.reader.number()), &first);
             }
-            Heard::Event(event) => self.envelope.frame(buffer, Some(event.number), event.json(), false),
+            Heard::Event(event) => self.envelope.frame(buffer, Some(event.number), "result", |buffer| {
+                buffer.extend_from_slice(event.json());
+            }),
             Heard::BrokenOff => self.envelope.error_frame(buffer, &ErrorKind::Internal.into()),
         }
     }
@@ -424,7 +467,12 @@ impl http_body::Body for Events {
         let mut buffer = Vec::new();
         while buffer.len() < PIECE {
             match this.reader.poll_next(context) {
-                Poll::Ready(Some(heard)) => this.write(&mut buffer, heard),
+                Poll::Ready(Some(heard)) => {
+                    if buffer.capacity() == 0 {
+                        buffer.reserve(FRAMES);
+                    }
+                    this.write(&mut buffer, heard);
+                }
                 Poll::Ready(None) if buffer.is_empty() => return Poll::Ready(None),
                 Poll::Ready(None) | Poll::Pending => break,
             }

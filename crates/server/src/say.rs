@@ -62,11 +62,11 @@ pub(crate) struct Voice {
     pub(crate) stop: CancellationToken,
     slot: OnceLock<(Arc<Slot>, Arc<Running>)>,
     /// What makes the task; taken by the first word of a first turn.
-    birth: Arc<Mutex<Option<Birth>>>,
+    birth: Arc<Mutex<Option<Box<Birth>>>>,
 }
 
 impl Voice {
-    pub(crate) fn new(engine: Arc<Engine>, stop: CancellationToken, birth: Option<Birth>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, stop: CancellationToken, birth: Option<Box<Birth>>) -> Self {
         let gate = engine.gate.as_ref().map(|gate| gate.begin());
         Self { engine, gate, stop, slot: OnceLock::new(), birth: Arc::new(Mutex::new(birth)) }
     }
@@ -120,7 +120,7 @@ impl Say {
     /// Answers with a direct message. No task is made. Only the first word of a first turn may be this one.
     pub async fn reply(&self, words: impl Into<Words>) -> Result<(), Over> {
         let mut birth = self.voice.birth.lock().await;
-        let Some(Birth { asker, context_id, .. }) = birth.take() else { return Err(Over::NotFirst) };
+        let Birth { asker, context_id, .. } = *birth.take().ok_or(Over::NotFirst)?;
         let parts = words.into().0.unwrap_or_default();
         let Ok(id) = MessageId::new(self.voice.engine.ids.next()) else {
             let _ = asker.answer.send(Err(ErrorKind::Internal.into()));

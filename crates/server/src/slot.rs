@@ -289,9 +289,11 @@ impl Slot {
             && update.status.state.is_terminal()
         {
             if engine.store.shared().is_some() {
-                self.find_waiting(engine, state).await.map_err(|_| Over::NotKept)?;
+                Box::pin(self.find_waiting(engine, state)).await.map_err(|_| Over::NotKept)?;
             }
-            self.take_in_waiting(engine, state).await?;
+            if !state.waiting.is_empty() {
+                Box::pin(self.take_in_waiting(engine, state)).await?;
+            }
         }
         self.put_with(engine, state, turn, change, With::default()).await
     }
@@ -656,7 +658,10 @@ impl Slot {
         let mut pause = FIRST_PAUSE;
         let mut state = loop {
             let mut state = self.lock().await;
-            match self.conclude(engine, &mut state, running, &how).await {
+            if state.task.status.state.is_terminal() {
+                break state;
+            }
+            match Box::pin(self.conclude(engine, &mut state, running, &how)).await {
                 // The store failed. The task must not stand there as if somebody worked on it, so this goes on until
                 // the store is back, and meanwhile the turn counts as running.
                 Err(Over::NotKept) => {
@@ -668,7 +673,7 @@ impl Slot {
                     self.break_off(&mut state, running.turn);
                     state.running = None;
                     running.end();
-                    let _ = self.hear(engine, &mut state).await;
+                    let _ = Box::pin(self.hear(engine, &mut state)).await;
                     return None;
                 }
                 Ok(()) | Err(_) => break state,
@@ -678,16 +683,16 @@ impl Slot {
         };
         running.end();
         state.running = None;
-        if engine.store.shared().is_none() {
-            return self.next(engine, &mut state).await;
-        }
         if state.task.status.state.is_terminal() {
             return None;
+        }
+        if engine.store.shared().is_none() {
+            return Box::pin(self.next(engine, &mut state)).await;
         }
         if let Err(cause) = self.find_waiting(engine, &mut state).await {
             tracing::warn!(task = %self.id, %cause, "messages beside the task wait longer");
         }
-        let next = self.next(engine, &mut state).await;
+        let next = Box::pin(self.next(engine, &mut state)).await;
         if next.is_none() {
             self.release(engine).await;
         }

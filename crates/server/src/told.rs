@@ -11,23 +11,28 @@ use serde_json::value::RawValue;
 
 /// A task as JSON.
 #[derive(Debug, Clone)]
-pub struct Written(Arc<RawValue>);
+pub struct Written(Arc<str>);
+
+/// Longer than most tasks.
+const ROOM: usize = 1000;
 
 impl Written {
     /// Writes a task.
     pub fn of(task: &Task) -> Result<Self, serde_json::Error> {
-        serde_json::value::to_raw_value(task).map(|json| Self(json.into()))
+        let mut json = Vec::with_capacity(ROOM);
+        serde_json::to_writer(&mut json, task)?;
+        let text = std::str::from_utf8(&json).map_err(serde::ser::Error::custom)?;
+        Ok(Self(text.into()))
     }
 
-    /// Takes the JSON of a task. The error is that of a text that is no JSON; whether it is a task is seen when it is
-    /// read.
-    pub fn from_text(json: String) -> Result<Self, serde_json::Error> {
-        RawValue::from_string(json).map(|json| Self(json.into()))
+    /// Takes what [`Written::text`] gave.
+    pub fn from_text(json: &str) -> Self {
+        Self(json.into())
     }
 
     /// The text.
     pub fn text(&self) -> &str {
-        self.0.get()
+        &self.0
     }
 
     /// Reads the task.
@@ -90,11 +95,21 @@ pub(crate) struct View<'a> {
     artifacts: bool,
 }
 
+impl View<'_> {
+    /// Its JSON, if that is there already.
+    pub fn text(&self) -> Option<&str> {
+        match &self.told.0 {
+            Form::Written(written) | Form::Both(_, written) if self.history.is_none() && self.artifacts => {
+                Some(written.text())
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Serialize for View<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let is_whole = self.history.is_none() && self.artifacts;
         match &self.told.0 {
-            Form::Written(written) | Form::Both(_, written) if is_whole => written.0.serialize(serializer),
             Form::Task(task) | Form::Both(task, _) => task.view(self.history, self.artifacts).serialize(serializer),
             Form::Written(written) => {
                 let mut pieces: Pieces<'_> = serde_json::from_str(written.text()).map_err(serde::ser::Error::custom)?;

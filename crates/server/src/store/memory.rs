@@ -1,9 +1,11 @@
 //! The store in memory: gone with the process. Tasks that have ended, which may be very many, are kept as JSON.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
+use foldhash::HashMap;
 use protocol::{
     Change, ConfigId, ContextId, Message, MessageId, Task, TaskId, TaskPushNotificationConfig, TaskState, Timestamp,
 };
@@ -148,22 +150,63 @@ const GIVEN_UP: usize = 1000;
 #[derive(Debug, Default)]
 struct Index {
     order: BTreeSet<Place>,
-    contexts: BTreeSet<(ContextId, TaskId)>,
+    contexts: HashMap<ContextId, InContext>,
     /// How many tasks stand in each state.
-    states: HashMap<TaskState, usize>,
+    states: [usize; TaskState::ALL.len()],
+}
+
+/// The tasks of a context. Most have one, and there may be very many contexts.
+#[derive(Debug)]
+enum InContext {
+    One(TaskId),
+    Many(Box<BTreeSet<TaskId>>),
+}
+
+impl InContext {
+    fn ids(&self) -> Box<dyn Iterator<Item = &TaskId> + '_> {
+        match self {
+            Self::One(id) => Box::new(std::iter::once(id)),
+            Self::Many(ids) => Box::new(ids.iter()),
+        }
+    }
 }
 
 impl Index {
+    fn join(&mut self, context_id: &ContextId, id: &TaskId) {
+        match self.contexts.entry(context_id.clone()) {
+            Entry::Vacant(vacant) => drop(vacant.insert(InContext::One(id.clone()))),
+            Entry::Occupied(mut occupied) => match occupied.get_mut() {
+                InContext::Many(ids) => drop(ids.insert(id.clone())),
+                InContext::One(first) => {
+                    let both = BTreeSet::from([first.clone(), id.clone()]);
+                    occupied.insert(InContext::Many(Box::new(both)));
+                }
+            },
+        }
+    }
+
+    fn part(&mut self, context_id: &ContextId, id: &TaskId) {
+        let is_left = match self.contexts.get_mut(context_id) {
+            None => false,
+            Some(InContext::One(only)) => only != id,
+            Some(InContext::Many(ids)) => {
+                ids.remove(id);
+                !ids.is_empty()
+            }
+        };
+        if !is_left {
+            self.contexts.remove(context_id);
+        }
+    }
+
     fn add(&mut self, place: Place, state: TaskState) {
         self.order.insert(place);
-        *self.states.entry(state).or_default() += 1;
+        self.states[state as usize] += 1;
     }
 
     fn remove(&mut self, place: &Place, state: TaskState) {
         self.order.remove(place);
-        if let Some(count) = self.states.get_mut(&state) {
-            *count -= 1;
-        }
+        self.states[state as usize] -= 1;
     }
 }
 
@@ -199,10 +242,7 @@ impl Shelves {
             true
         };
         if let Some(context_id) = &query.context_id {
-            // No id comes before this one.
-            let Ok(lowest) = TaskId::new("\0") else { return page };
-            let of_context = index.contexts.range((context_id.clone(), lowest)..);
-            let ids = of_context.take_while(|(context, _)| context == context_id).map(|(_, id)| id);
+            let ids = index.contexts.get(context_id).into_iter().flat_map(InContext::ids);
             let mut tasks: Vec<_> = ids.filter_map(|id| task(id).map(|task| (task.place(id), task))).collect();
             tasks.sort_by(|(one, _), (other, _)| other.cmp(one));
             let total = tasks.len();
@@ -226,7 +266,7 @@ impl Shelves {
         }
         page.total = match (query.status, query.since) {
             (None, None) => index.order.len(),
-            (Some(state), None) => index.states.get(&state).copied().unwrap_or_default(),
+            (Some(state), None) => index.states[state as usize],
             (_, Some(since)) => {
                 let newer = index.order.iter().rev().take_while(|place| place.time >= since);
                 newer.filter(|place| task(&place.id).is_some()).count()
@@ -259,7 +299,7 @@ impl Store for Memory {
             if let Some(index) = shelves.owners.get_mut(&record.owner) {
                 index.add(shelved.place(&task.id), shelved.state());
                 if let Some(context_id) = &task.context_id {
-                    index.contexts.insert((context_id.clone(), task.id.clone()));
+                    index.join(context_id, &task.id);
                 }
             }
             shelves.tasks.insert(task.id.clone(), shelved);
@@ -478,7 +518,7 @@ impl Shelves {
         if let Some(index) = self.owners.get_mut(task.owner()) {
             index.remove(&task.place(id), task.state());
             if let Some(context_id) = task.context_id() {
-                index.contexts.remove(&(context_id.clone(), id.clone()));
+                index.part(context_id, id);
             }
         }
         self.hooks.remove(id);

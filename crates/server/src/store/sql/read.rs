@@ -35,8 +35,7 @@ fn whole(row: &AnyRow) -> Result<Option<Told>, StoreError> {
     if number(row, "folded")? < number(row, "number")? {
         return Ok(None);
     }
-    let written = Written::from_text(text(row, "json")?).map_err(StoreError::failed)?;
-    Ok(Some(written.into()))
+    Ok(Some(Written::from_text(&text(row, "json")?).into()))
 }
 
 pub(super) fn id<T>(row: &AnyRow, column: &str) -> Result<T, StoreError>

@@ -44,7 +44,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Attempt {
     key: (Principal, MessageId),
     /// The message as it was sent.
-    pub message: Message,
+    pub message: Arc<Message>,
     outcome: Mutex<Option<Outcome>>,
     known: Notify,
     marks: AtomicU8,
@@ -58,7 +58,7 @@ const BROKEN: u8 = 2;
 const OVER: u8 = 4;
 
 impl Attempt {
-    pub fn new(owner: &Principal, message: &Message) -> Arc<Self> {
+    pub fn new(owner: &Principal, message: &Arc<Message>) -> Arc<Self> {
         Arc::new(Self {
             key: (owner.clone(), message.message_id.clone()),
             message: message.clone(),

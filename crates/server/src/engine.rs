@@ -61,7 +61,8 @@ pub(crate) struct Answered {
 
 /// What is needed to make a task out of a message.
 pub(crate) struct Birth {
-    pub message: Message,
+    /// As it was sent.
+    pub message: Arc<Message>,
     pub context_id: ContextId,
     pub caller: Caller,
     pub config: Option<TaskPushNotificationConfig>,
@@ -385,7 +386,8 @@ impl Engine {
         if let Some(config) = &config {
             self.check_config(config, "configuration.taskPushNotificationConfig.")?;
         }
-        let attempt = Attempt::new(&caller.principal, &request.message);
+        let message = Arc::new(request.message);
+        let attempt = Attempt::new(&caller.principal, &message);
         let (answer, answered) = oneshot::channel();
         if let Some(first) = self.attempts.join(&attempt) {
             let asker = Asker { mode, answer, attempt: first.clone(), timestamps: caller.timestamps };
@@ -399,14 +401,14 @@ impl Engine {
         let mut ticket = Ticket::new(self.clone(), attempt.clone());
         let asker = Asker { mode, answer, attempt: attempt.clone(), timestamps: caller.timestamps };
         if self.attempts.remembers() {
-            let came_to = self.store.came_to(&caller.principal, &request.message).await;
+            let came_to = self.store.came_to(&caller.principal, &message).await;
             if let Some(task) = came_to.map_err(|cause| self.internal(&cause))? {
                 Box::pin(self.rejoin(&caller, &task, asker)).await;
                 return self.wait(answered, &attempt, &caller).await.map(|sent| Answered { sent, ticket });
             }
         }
         let accepted_output_modes = configuration.accepted_output_modes.into();
-        let incoming = Box::new(Incoming { message: request.message, accepted_output_modes, config, asker });
+        let incoming = Box::new(Incoming { message, accepted_output_modes, config, asker });
         let work = self.clone().work(caller.clone(), incoming);
         let mut work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
         if poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await.is_pending() {
@@ -487,7 +489,7 @@ impl Engine {
         let stop = self.stop_token();
         let job = Job {
             start: Start::Message,
-            message: Arc::new(message.clone()),
+            message: message.clone(),
             task: None,
             context_id: context_id.clone(),
             base_url: caller.base_url.clone(),
@@ -593,13 +595,14 @@ impl Engine {
         birth: Box<Birth>,
         stop: CancellationToken,
     ) -> Result<(Arc<Slot>, Arc<Running>), Over> {
-        let Birth { mut message, context_id, caller, config, asker } = *birth;
+        let Birth { message, context_id, caller, config, asker } = *birth;
         let Ok(id) = TaskId::new(self.ids.next()) else { return Err(Over::NotKept) };
+        let mut message = (*message).clone();
         message.context_id = Some(context_id.clone());
         message.task_id = Some(id.clone());
         let task = Task::submitted(id.clone(), context_id, Arc::new(message), self.clock.now());
         let record = Record { task: Arc::new(task), number: 0, owner: caller.principal, base_url: caller.base_url };
-        let sent = self.attempts.remembers().then_some(&asker.attempt.message);
+        let sent = self.attempts.remembers().then_some(&*asker.attempt.message);
         match self.store.create(&record, sent).await {
             Ok(Created::Here) => {}
             Ok(Created::Already(first)) => {

@@ -45,7 +45,7 @@ pub(crate) struct Asker {
 /// A message with what belongs to it, before its turn starts.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    pub message: Message,
+    pub message: Arc<Message>,
     pub accepted_output_modes: Arc<[String]>,
     pub config: Option<TaskPushNotificationConfig>,
     pub asker: Asker,
@@ -55,6 +55,7 @@ impl Incoming {
     /// A message whose caller was answered by a process that is gone.
     fn answered(owner: &Principal, message: Message) -> Self {
         let (answer, _) = oneshot::channel();
+        let message = Arc::new(message);
         let attempt = Attempt::new(owner, &message);
         let asker = Asker { mode: Mode::Immediate, answer, attempt, timestamps: None };
         Self { message, accepted_output_modes: Arc::default(), config: None, asker }
@@ -466,7 +467,7 @@ impl Slot {
     async fn take_in_waiting(&self, engine: &Engine, state: &mut State) -> Result<(), Over> {
         let turn = state.running.as_ref().map_or(state.turns, |running| running.turn);
         while let Some(at) = state.waiting.iter().position(|(_, waits)| waits.asker.mode == Mode::Immediate) {
-            let change = Change::Message(Arc::new(state.waiting[at].1.message.clone()));
+            let change = Change::Message(state.waiting[at].1.message.clone());
             self.put_with(engine, state, turn, change, With { waited: true, sent: None }).await?;
             state.waiting.remove(at);
         }
@@ -516,8 +517,9 @@ impl Slot {
             let error = Error::unsupported_in(&self.id, state.task.status.state);
             return refuse(incoming, error);
         }
-        incoming.message.context_id = context_id;
-        incoming.message.task_id = Some(self.id.clone());
+        let message = Arc::make_mut(&mut incoming.message);
+        message.context_id = context_id;
+        message.task_id = Some(self.id.clone());
         let free = state.running.is_none() && self.claim(engine, &mut state).await;
         if !state.task.status.state.phase().takes_messages() {
             let error = Error::unsupported_in(&self.id, state.task.status.state);
@@ -575,12 +577,11 @@ impl Slot {
         let attempt = asker.attempt.clone();
         let waits = matches!(state.task.status.state, TaskState::InputRequired | TaskState::AuthRequired);
         let start = if waits { Start::Answer } else { Start::Message };
-        let message = Arc::new(message);
         state.over = false;
         let running = Running::new(turn, engine.stop_token());
         state.running = Some(running.clone());
         state.timestamps = asker.timestamps;
-        let with = With { waited, sent: engine.attempts.remembers().then_some(&attempt.message) };
+        let with = With { waited, sent: engine.attempts.remembers().then_some(&*attempt.message) };
         let mut kept = self.put_with(engine, state, turn, Change::Message(message.clone()), with).await;
         let (mode, mut late) = (asker.mode, None);
         if kept.is_ok() {

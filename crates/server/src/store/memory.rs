@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use foldhash::HashMap;
+use protocol::task::Phase;
 use protocol::{
     Change, ConfigId, ContextId, Message, MessageId, Task, TaskId, TaskPushNotificationConfig, TaskState, Timestamp,
 };
@@ -27,8 +28,10 @@ struct Shelves {
     waiting: HashMap<TaskId, Vec<Message>>,
     sent: HashMap<(Principal, MessageId), (Message, TaskId)>,
     given_up: VecDeque<GivenUp>,
-    /// All tasks that nobody works on, in the order in which they go: the ended ones first.
-    leaving: BTreeSet<(bool, Place)>,
+    /// The tasks that have ended, oldest first: the order in which they go.
+    ended: VecDeque<Place>,
+    /// Those that wait for somebody, longest first. They go when no ended ones are left.
+    interrupted: BTreeSet<Place>,
     /// How many bytes of JSON the ended tasks are.
     bytes: u64,
 }
@@ -61,6 +64,15 @@ impl Ended {
 }
 
 impl Shelved {
+    /// Keeps what a task has become.
+    fn renew(&mut self, record: &Record, written: Option<&Written>) -> Result<(), StoreError> {
+        match self {
+            Self::Open(known) if !record.task.status.state.is_terminal() => (**known).clone_from(record),
+            _ => *self = Self::new(record, written)?,
+        }
+        Ok(())
+    }
+
     /// Keeps a task as JSON if it has ended. `written` is that JSON, if somebody has it.
     fn new(record: &Record, written: Option<&Written>) -> Result<Self, StoreError> {
         let status = &record.task.status;
@@ -122,11 +134,6 @@ impl Shelved {
         Place { time: self.time().unwrap_or(Timestamp::from_millis(0)), id: id.clone() }
     }
 
-    /// Where it stands among those that may go; none while somebody works on it.
-    fn leaves(&self, id: &TaskId) -> Option<(bool, Place)> {
-        self.state().phase().settles().then(|| (!self.state().is_terminal(), self.place(id)))
-    }
-
     fn bytes(&self) -> u64 {
         match self {
             Self::Open(_) => 0,
@@ -159,6 +166,8 @@ struct Index {
 #[derive(Debug)]
 enum InContext {
     One(TaskId),
+    /// In a box, so that the others stay small.
+    #[allow(clippy::box_collection)]
     Many(Box<BTreeSet<TaskId>>),
 }
 
@@ -314,22 +323,27 @@ impl Store for Memory {
             let Some(known) = shelves.tasks.get_mut(id) else { return Err(StoreError::Moved) };
             match &event.change {
                 Change::Status(_) => {
-                    let new = Shelved::new(record, step.written)?;
-                    let before = (known.place(id), known.state(), known.leaves(id));
-                    let (place, state, leaves) = (new.place(id), new.state(), new.leaves(id));
-                    shelves.bytes = (shelves.bytes + new.bytes()).saturating_sub(known.bytes());
-                    *known = new;
+                    let before = (known.place(id), known.state());
+                    shelves.bytes -= known.bytes();
+                    let renewed = known.renew(record, step.written);
+                    shelves.bytes += known.bytes();
+                    renewed?;
+                    let (place, state) = (known.place(id), known.state());
+                    if before.1.phase() == Phase::Interrupted {
+                        shelves.interrupted.remove(&before.0);
+                    }
+                    match state.phase() {
+                        Phase::Running => {}
+                        Phase::Interrupted => drop(shelves.interrupted.insert(place.clone())),
+                        Phase::Terminal => shelves.ended.push_back(place.clone()),
+                    }
                     if let Some(index) = shelves.owners.get_mut(&record.owner) {
                         index.remove(&before.0, before.1);
                         index.add(place, state);
                     }
-                    if let Some(place) = before.2 {
-                        shelves.leaving.remove(&place);
-                    }
-                    shelves.leaving.extend(leaves);
                 }
                 Change::Message(message) => {
-                    *known = Shelved::new(record, None)?;
+                    known.renew(record, None)?;
                     if step.waited
                         && let Some(waiting) = shelves.waiting.get_mut(id)
                     {
@@ -343,7 +357,7 @@ impl Store for Memory {
                         shelves.sent.entry(key).or_insert_with(|| (message.clone(), id.clone()));
                     }
                 }
-                Change::Artifact(_) => *known = Shelved::new(record, None)?,
+                Change::Artifact(_) => known.renew(record, None)?,
             }
             if step.webhooks && event.is_shown() {
                 let hooks = shelves.hooks.get_mut(id).into_iter().flatten();
@@ -379,7 +393,7 @@ impl Store for Memory {
 
     fn awaiting_approval(&self) -> Kept<'_, Vec<Arc<Task>>> {
         Kept::now(self.read(|shelves| {
-            let interrupted = shelves.leaving.range((true, lowest())..).filter_map(|(_, place)| {
+            let interrupted = shelves.interrupted.iter().filter_map(|place| {
                 let Shelved::Open(record) = shelves.tasks.get(&place.id)? else { return None };
                 (record.task.status.state == TaskState::AuthRequired).then(|| record.task.clone())
             });
@@ -480,12 +494,6 @@ impl Store for Memory {
     }
 }
 
-/// A place before all others.
-fn lowest() -> Place {
-    let id = TaskId::new("\0").unwrap_or_else(|_| unreachable!("the id is not empty"));
-    Place { time: Timestamp::from_millis(i64::MIN), id }
-}
-
 impl Shelves {
     fn hook(&mut self, task: &TaskId, id: &ConfigId) -> Option<&mut Hook> {
         self.hooks.get_mut(task)?.iter_mut().find(|known| known.config.id.as_ref() == Some(id))
@@ -495,20 +503,20 @@ impl Shelves {
         let mut gone = Vec::new();
         let too_many = |records: usize| keep.tasks.is_some_and(|most| records as u64 > most);
         loop {
-            let oldest = |ended: bool| {
-                let from = (!ended, lowest());
-                self.leaving.range(from..).next().filter(|(interrupted, _)| *interrupted != ended)
+            let too_large = keep.bytes.is_some_and(|most| self.bytes > most);
+            let is_due = |place: &Place| {
+                too_many(self.tasks.len()) || too_large || keep.since.is_some_and(|since| place.time < since)
             };
-            let aged = |place: &&(bool, Place)| keep.since.is_some_and(|since| place.1.time < since);
-            let first = if too_many(self.tasks.len()) || keep.bytes.is_some_and(|most| self.bytes > most) {
-                self.leaving.first()
+            let place = if self.ended.front().is_some_and(is_due) {
+                self.ended.pop_front()
+            } else if self.interrupted.first().is_some_and(is_due) {
+                self.interrupted.pop_first()
             } else {
-                oldest(true).filter(aged).or_else(|| oldest(false).filter(aged))
+                return gone;
             };
-            let Some(place) = first.cloned() else { return gone };
-            self.leaving.remove(&place);
-            self.drop_task(&place.1.id);
-            gone.push(place.1.id);
+            let Some(Place { id, .. }) = place else { return gone };
+            self.drop_task(&id);
+            gone.push(id);
         }
     }
 

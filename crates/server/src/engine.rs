@@ -21,6 +21,7 @@ use protocol::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, Job, Start};
@@ -31,7 +32,9 @@ use crate::push::Pusher;
 use crate::say::{Over, Say, Voice};
 use crate::setup::{Limits, Setup};
 use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot};
-use crate::store::{Call, Created, GivenUp, Keep, Page, Place, Principal, Query, Record, Shown, Store, StoreError};
+use crate::store::{
+    Call, Created, GivenUp, Keep, Page, Place, Principal, Query, Record, Shown, Store, StoreError, Taken,
+};
 use crate::told::Told;
 
 /// Who calls, and how the agent was reached.
@@ -91,6 +94,10 @@ pub(crate) struct Engine {
     live: RwLock<HashMap<TaskId, Arc<Slot>>>,
     /// Tasks to be given back, or gone on with, when the shared store can be reached.
     releasing: Mutex<Vec<TaskId>>,
+    /// Tasks of this process on which nobody works, and since when that is known.
+    idle: Mutex<HashMap<TaskId, Instant>>,
+    /// Held while what others have left is taken over.
+    taking: tokio::sync::Mutex<()>,
     /// Fires when the server shuts down: nothing new is taken.
     closing: CancellationToken,
     /// Fires when the grace is over; the stop of every turn is its child.
@@ -129,6 +136,8 @@ impl Engine {
             limits: setup.limits.clone(),
             live: RwLock::default(),
             releasing: Mutex::default(),
+            idle: Mutex::default(),
+            taking: tokio::sync::Mutex::default(),
             closing: CancellationToken::new(),
             stop: CancellationToken::new(),
         })
@@ -191,51 +200,92 @@ impl Engine {
 
     async fn beat(self: Arc<Self>) {
         let Some(shared) = self.store.shared() else { return };
-        let mut last = tokio::time::Instant::now();
+        // The others count from when a sign of life began, or later.
+        let mut last = Instant::now();
+        let (mut is_reached, mut works) = (true, true);
         loop {
-            match tokio::time::timeout(BEAT_LIMIT, shared.beat()).await {
-                Ok(Ok(taken)) => {
-                    if taken.was_dead && last.elapsed() > ALONE_LIMIT {
+            let began = Instant::now();
+            let alone = last + ALONE_LIMIT;
+            let beat = async {
+                let beat = shared.beat();
+                if works {
+                    timeout_at(alone, beat).await.unwrap_or_else(|_| Err(StoreError::failed("no answer")))
+                } else {
+                    beat.await
+                }
+            };
+            let pause = match beat.await {
+                Ok(taken) => {
+                    if taken.was_dead && works && began > alone {
                         self.drop_work("the other processes have taken over").await;
                     }
-                    last = tokio::time::Instant::now();
-                    for id in &taken.tasks {
-                        tracing::info!(task = %id, "taken over from a process that is gone");
-                        if let Err(cause) = self.resume(id).await {
-                            // It is this process's; the next beat tries again.
-                            tracing::warn!(task = %id, %cause, "not resumed yet");
-                            self.release_later(id);
-                        }
-                    }
-                    for id in taken.cancel {
-                        self.cancel_here(&id);
-                    }
-                    let left = std::mem::take(&mut *self.releasing.lock().unwrap_or_else(PoisonError::into_inner));
-                    for id in left {
-                        if let Err(cause) = self.resume(&id).await {
-                            tracing::warn!(task = %id, %cause, "not resumed yet");
-                            self.release_later(&id);
-                        }
-                    }
-                    match self.store.undelivered().await {
-                        Ok(left) => left.iter().for_each(|(task, config)| self.pusher.wake(task, config)),
-                        Err(cause) => tracing::warn!(%cause, "webhooks wait for the store"),
-                    }
+                    (last, is_reached, works) = (began, true, true);
+                    let engine = self.clone();
+                    tokio::spawn(async move { engine.take_over(taken).await });
+                    BEAT_EVERY
                 }
-                failed => {
-                    let cause = match failed {
-                        Ok(Err(cause)) => cause.to_string(),
-                        _ => "no answer".to_owned(),
-                    };
-                    tracing::error!("the store that is shared is not reached: {cause}");
-                    if last.elapsed() > ALONE_LIMIT {
+                Err(cause) => {
+                    if std::mem::take(&mut is_reached) {
+                        tracing::error!("the store that is shared is not reached: {cause}");
+                    }
+                    if works && Instant::now() >= alone {
                         // The others take over soon, if they are not cut off as well. Nothing may run twice.
                         self.drop_work("the store is not reached").await;
+                        works = false;
                     }
+                    BEAT_AGAIN
                 }
-            }
-            tokio::time::sleep(BEAT_EVERY).await;
+            };
+            let next = Instant::now() + pause;
+            tokio::time::sleep_until(if works { next.min(last + ALONE_LIMIT) } else { next }).await;
         }
+    }
+
+    /// Goes on with what dead processes have left, and with what this one could not finish while the store was lost.
+    async fn take_over(self: Arc<Self>, taken: Taken) {
+        let _one_at_a_time = self.taking.lock().await;
+        for id in &taken.tasks {
+            tracing::info!(task = %id, "taken over from a process that is gone");
+        }
+        for id in &taken.cancel {
+            self.cancel_here(id);
+        }
+        let mut left = taken.tasks;
+        left.extend(std::mem::take(&mut *self.releasing.lock().unwrap_or_else(PoisonError::into_inner)));
+        left.extend(self.without_work(taken.own).await);
+        for id in left {
+            if let Err(cause) = self.resume(&id).await {
+                // It is this process's; the next beat tries again.
+                tracing::warn!(task = %id, %cause, "not resumed yet");
+                self.release_later(&id);
+            }
+        }
+        match self.store.undelivered().await {
+            Ok(left) => left.iter().for_each(|(task, config)| self.pusher.wake(task, config)),
+            Err(cause) => tracing::warn!(%cause, "webhooks wait for the store"),
+        }
+    }
+
+    /// The tasks that the store believes to be worked on here, but are not: it was lost when they were begun or given
+    /// back. Only those of which that has been true for a while.
+    async fn without_work(&self, own: Vec<TaskId>) -> Vec<TaskId> {
+        let mut idle = HashMap::default();
+        for id in own {
+            let works = match self.live(&id) {
+                Some(slot) => slot.lock().await.running.is_some(),
+                None => false,
+            };
+            if !works {
+                idle.insert(id, Instant::now());
+            }
+        }
+        let mut known = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|id, _| idle.contains_key(id));
+        for (id, since) in idle {
+            known.entry(id).or_insert(since);
+        }
+        let old = known.extract_if(|_, since| since.elapsed() > IDLE_LIMIT);
+        old.map(|(id, _)| id).collect()
     }
 
     async fn listen(self: Arc<Self>) {
@@ -267,11 +317,14 @@ impl Engine {
         let engine = self.clone();
         tokio::spawn(async move {
             if let Some(shared) = engine.store.shared()
-                && slot.lock().await.running.is_some()
+                && let Some(running) = slot.lock().await.running.clone()
                 && let Ok(Some(news)) = shared.since(&slot.id, u64::MAX).await
-                && news.cancel
             {
-                engine.cancel_here(&slot.id);
+                if news.elsewhere {
+                    running.stop_within(Duration::ZERO);
+                } else if news.cancel {
+                    engine.cancel_here(&slot.id);
+                }
             }
             if let Some(begun) = slot.stirred(&engine).await {
                 engine.run(slot, begun).await;
@@ -295,9 +348,11 @@ impl Engine {
         self.releasing.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
     }
 
-    /// Drops all work: its results cannot be kept, and others may be about to take over.
+    /// Drops all work: its results cannot be kept, and others may be about to take over. Whoever follows a task must come
+    /// back, perhaps to another process.
     async fn drop_work(&self, why: &str) {
         for slot in self.slots() {
+            slot.log.cut();
             if let Some(running) = &slot.lock().await.running {
                 tracing::error!(task = %slot.id, "the work is dropped: {why}");
                 running.clone().stop_within(Duration::ZERO);
@@ -465,7 +520,7 @@ impl Engine {
     async fn rejoin(&self, caller: &Caller, task: &TaskId, asker: Asker) {
         let attempt = asker.attempt.clone();
         match self.slot(caller, task).await {
-            Ok(slot) => slot.joined(asker).await,
+            Ok(slot) => slot.joined(self, asker).await,
             Err(error) => {
                 attempt.becomes(Outcome::Error(error.clone()));
                 let _ = asker.answer.send(Err(error));
@@ -752,7 +807,7 @@ impl Engine {
                 self.slot(&caller, id).await?
             }
         };
-        let Some(begun) = slot.approve(self, start).await else { return Ok(false) };
+        let Some(begun) = slot.approve(self, start).await? else { return Ok(false) };
         if let Some(begun) = begun {
             let engine = self.clone();
             tokio::spawn(async move { engine.run(slot, begun).await });
@@ -791,6 +846,10 @@ impl Engine {
             }
         }
         self.slots().iter().for_each(|slot| slot.log.cut());
+    }
+
+    /// Says to the others that this process is gone. Nothing of it may run any more.
+    pub async fn leave(&self) {
         if let Some(shared) = self.store.shared()
             && let Err(cause) = shared.leave().await
         {
@@ -801,8 +860,10 @@ impl Engine {
 
 /// How often a process says that it lives.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// How long it may take to say so.
-const BEAT_LIMIT: Duration = Duration::from_secs(2);
+/// The pause before it tries again.
+const BEAT_AGAIN: Duration = Duration::from_millis(250);
+/// How long a task may be this process's without any work on it.
+const IDLE_LIMIT: Duration = Duration::from_secs(5);
 /// How long a process that does not reach the shared store goes on with its work: shorter than it takes the others to
 /// believe it dead.
 const ALONE_LIMIT: Duration = Duration::from_secs(4);

@@ -59,6 +59,8 @@ pub async fn run(
     shutdown.await;
     closing.cancel();
     host.engine.shut_down(setup.limits.grace).await;
+    beside.shutdown().await;
+    host.engine.leave().await;
     let _ = tokio::time::timeout(CLOSE_LIMIT, async { while accepting.join_next().await.is_some() {} }).await;
     Ok(())
 }

@@ -72,6 +72,8 @@ pub(crate) struct Running {
     /// The work did not heed `stop` and is dropped.
     pub kill: Notify,
     ended: AtomicBool,
+    /// The store has failed in the middle of it; it ends when the store is back.
+    broken: AtomicBool,
     end: Notify,
 }
 
@@ -83,17 +85,27 @@ impl Running {
             canceled: AtomicBool::new(false),
             kill: Notify::new(),
             ended: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
             end: Notify::new(),
         })
     }
 
     /// Waits until the turn has ended.
     pub async fn ended(&self) {
+        self.waits(|| self.ended.load(Ordering::Acquire)).await;
+    }
+
+    /// Waits until the turn has ended, or cannot because the store has failed.
+    async fn ended_or_broken(&self) {
+        self.waits(|| self.ended.load(Ordering::Acquire) || self.broken.load(Ordering::Acquire)).await;
+    }
+
+    async fn waits(&self, over: impl Fn() -> bool) {
         loop {
             let woken = self.end.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
-            if self.ended.load(Ordering::Acquire) {
+            if over() {
                 return;
             }
             woken.await;
@@ -153,6 +165,8 @@ pub(crate) struct State {
     attempts: Vec<Arc<Attempt>>,
     /// Another process has the turn.
     elsewhere: bool,
+    /// The task did not end yet, as a message waits beside it that this process has not seen.
+    more_waits: bool,
 }
 
 /// A turn that is about to run.
@@ -182,6 +196,7 @@ impl Slot {
             timestamps: Timestamps::of_task(&record.task),
             attempts: Vec::new(),
             elsewhere: false,
+            more_waits: false,
         };
         Self {
             id: record.task.id.clone(),
@@ -240,6 +255,10 @@ impl Slot {
         for (_, asker) in state.askers.extract_if(.., |(own, _)| *own == turn) {
             let _ = asker.answer.send(Err(ErrorKind::Internal.into()));
         }
+        if let Some(running) = &state.running {
+            running.broken.store(true, Ordering::Release);
+            running.end.notify_waiters();
+        }
         self.log.cut();
     }
 
@@ -286,17 +305,23 @@ impl Slot {
 
     /// The one way in which a task changes: applied, kept, told, and those who wait for it answered.
     async fn put(&self, engine: &Engine, state: &mut State, turn: u32, change: Change) -> Result<(), Over> {
-        if let Change::Status(update) = &change
-            && update.status.state.is_terminal()
-        {
+        let ends = matches!(&change, Change::Status(update) if update.status.state.is_terminal());
+        if !ends {
+            return self.put_with(engine, state, turn, change, With::default()).await;
+        }
+        loop {
             if engine.store.shared().is_some() {
                 Box::pin(self.find_waiting(engine, state)).await.map_err(|_| Over::NotKept)?;
             }
             if !state.waiting.is_empty() {
                 Box::pin(self.take_in_waiting(engine, state)).await?;
             }
+            match self.put_with(engine, state, turn, change.clone(), With::default()).await {
+                // Another one has come meanwhile.
+                Err(Over::NotKept) if std::mem::take(&mut state.more_waits) => {}
+                done => return done,
+            }
         }
-        self.put_with(engine, state, turn, change, With::default()).await
     }
 
     /// Takes up the messages that wait beside the task and that this process does not know of.
@@ -313,10 +338,21 @@ impl Slot {
 
     /// Hears what other processes did to the task, unless this one has the turn.
     pub async fn hear(&self, engine: &Engine, state: &mut State) -> Result<(), Error> {
-        let Some(shared) = engine.store.shared() else { return Ok(()) };
-        if state.running.is_some() || state.task.status.state.is_terminal() {
+        if engine.store.shared().is_none() || state.running.is_some() || state.task.status.state.is_terminal() {
             return Ok(());
         }
+        self.catch_up(engine, state).await.map(drop)
+    }
+
+    /// Comes to where the task stands in the store. Whether the turn is this process's.
+    async fn catch_up(&self, engine: &Engine, state: &mut State) -> Result<bool, Error> {
+        let Some(shared) = engine.store.shared() else {
+            let record = engine.store.load(&self.id).await.map_err(|cause| engine.internal(&cause))?;
+            let record = record.filter(|record| record.number > state.number);
+            let record = record.ok_or_else(|| Error::task_not_found(&self.id))?;
+            self.skip_to(engine, state, record);
+            return Ok(true);
+        };
         let news = shared.since(&self.id, state.number).await.map_err(|cause| engine.internal(&cause))?;
         let Some(news) = news else {
             engine.forget(&self.id);
@@ -324,13 +360,7 @@ impl Slot {
         };
         state.elsewhere = news.elsewhere;
         if let Some(record) = news.record {
-            state.task = record.task;
-            state.number = record.number;
-            self.log.skip_to(record.number);
-            if state.task.status.state.phase().settles() {
-                let turn = state.turns;
-                self.settle(engine, state, turn);
-            }
+            self.skip_to(engine, state, record);
         }
         for event in news.events {
             let mut task = (*state.task).clone();
@@ -339,9 +369,20 @@ impl Slot {
                 return Err(ErrorKind::Internal.into());
             }
             state.task = Arc::new(task);
-            self.happened(engine, state, event);
+            // Each process numbers the turns that it knows of.
+            self.happened(engine, state, Arc::new(Event::new(event.number, ELSEWHERE, event.change.clone())));
         }
-        Ok(())
+        Ok(news.here)
+    }
+
+    /// The task stands further on than was heard.
+    fn skip_to(&self, engine: &Engine, state: &mut State, record: Record) {
+        state.task = record.task;
+        state.number = record.number;
+        self.log.skip_to(record.number);
+        if state.task.status.state.phase().settles() {
+            self.settle(engine, state, ELSEWHERE);
+        }
     }
 
     /// Another process did something to the task: this one hears it, and takes the turn if something waits here and
@@ -356,7 +397,7 @@ impl Slot {
             return None;
         }
         self.hear(engine, &mut state).await.ok()?;
-        if state.waiting.is_empty() || !self.claim(engine, &mut state).await {
+        if state.waiting.is_empty() || !self.claim(engine, &mut state).await.ok()? {
             return None;
         }
         let next = self.next(engine, &mut state).await;
@@ -367,19 +408,23 @@ impl Slot {
     }
 
     /// Takes the turn where several processes share the store. False when another one has it.
-    async fn claim(&self, engine: &Engine, state: &mut State) -> bool {
-        let Some(shared) = engine.store.shared() else { return true };
+    async fn claim(&self, engine: &Engine, state: &mut State) -> Result<bool, Error> {
+        let Some(shared) = engine.store.shared() else { return Ok(true) };
         for _ in 0..CLAIMS {
             if state.elsewhere || state.task.status.state.is_terminal() {
-                return false;
+                return Ok(false);
             }
             match shared.claim(&self.id, state.number).await {
-                Ok(true) => return true,
-                Ok(false) if self.hear(engine, state).await.is_ok() => {}
-                _ => return false,
+                Ok(true) => return Ok(true),
+                Ok(false) => self.hear(engine, state).await?,
+                Err(cause) => {
+                    // It may have been taken all the same.
+                    engine.release_later(&self.id);
+                    return Err(engine.internal(&cause));
+                }
             }
         }
-        false
+        Ok(false)
     }
 
     /// Gives the turn back where several processes share the store. What fails here is mended when this process ends.
@@ -435,10 +480,12 @@ impl Slot {
                 tracing::warn!(task = %self.id, "the task is another process's now");
                 return Err(Over::Moved);
             }
+            Err(StoreError::Waiting) => {
+                state.more_waits = true;
+                return Err(Over::NotKept);
+            }
             Err(cause) => {
-                if !matches!(cause, StoreError::Waiting) {
-                    tracing::error!(task = %self.id, %cause, "a change was not kept");
-                }
+                tracing::error!(task = %self.id, %cause, "a change was not kept");
                 return Err(Over::NotKept);
             }
         }
@@ -520,7 +567,30 @@ impl Slot {
         let message = Arc::make_mut(&mut incoming.message);
         message.context_id = context_id;
         message.task_id = Some(self.id.clone());
-        let free = state.running.is_none() && self.claim(engine, &mut state).await;
+        let mut free = false;
+        for _ in 0..CLAIMS {
+            free = match state.running {
+                Some(_) => false,
+                None => match Box::pin(self.claim(engine, &mut state)).await {
+                    Ok(free) => free,
+                    Err(error) => return refuse(incoming, error),
+                },
+            };
+            if free || incoming.asker.mode != Mode::Immediate || !state.task.status.state.phase().takes_messages() {
+                break;
+            }
+            // Its caller goes away believing that the agent has it.
+            match engine.store.wait(&self.id, &incoming.message).await {
+                Ok(()) => break,
+                // The process that had the turn has just given it back.
+                Err(StoreError::Moved) => {
+                    if let Err(error) = Box::pin(self.hear(engine, &mut state)).await {
+                        return refuse(incoming, error);
+                    }
+                }
+                Err(cause) => return refuse(incoming, engine.internal(&cause)),
+            }
+        }
         if !state.task.status.state.phase().takes_messages() {
             let error = Error::unsupported_in(&self.id, state.task.status.state);
             return refuse(incoming, error);
@@ -542,10 +612,6 @@ impl Slot {
         match incoming.asker.mode {
             Mode::Blocking => {}
             Mode::Immediate => {
-                // Its caller goes away believing that the agent has it.
-                if let Err(cause) = engine.store.wait(&self.id, &incoming.message).await {
-                    return refuse(incoming, engine.internal(&cause));
-                }
                 let answer = std::mem::replace(&mut incoming.asker.answer, unused);
                 let _ = answer.send(Ok(Sent::Task(state.told())));
                 if state.elsewhere {
@@ -615,10 +681,10 @@ impl Slot {
     }
 
     /// Begins a turn that no message started. `None` when the task waits for no approval.
-    pub async fn approve(&self, engine: &Engine, start: Start) -> Option<Option<Begun>> {
+    pub async fn approve(&self, engine: &Engine, start: Start) -> Result<Option<Option<Begun>>, Error> {
         let mut state = self.lock().await;
         for _ in 0..CLAIMS {
-            self.hear(engine, &mut state).await.ok()?;
+            self.hear(engine, &mut state).await?;
             if !state.elsewhere {
                 break;
             }
@@ -631,16 +697,21 @@ impl Slot {
             state.task.status.state == TaskState::AuthRequired && state.next.is_none() && state.waiting.is_empty();
         // A turn that runs and is not over was begun by the first of two approvals.
         if !waits || (state.running.is_some() && !state.over) {
-            return None;
+            return Ok(None);
         }
         if state.running.is_some() {
             state.next = Some(start);
-            return Some(None);
+            return Ok(Some(None));
         }
-        if !self.claim(engine, &mut state).await {
-            return None;
+        if !self.claim(engine, &mut state).await? {
+            return Ok(None);
         }
-        Some(Some(self.begin_without_message(engine, &mut state, start)))
+        // It may have been approved elsewhere since it was heard of.
+        if state.task.status.state != TaskState::AuthRequired {
+            self.release(engine).await;
+            return Ok(None);
+        }
+        Ok(Some(Some(self.begin_without_message(engine, &mut state, start))))
     }
 
     fn begin_without_message(&self, engine: &Engine, state: &mut State, start: Start) -> Begun {
@@ -670,12 +741,24 @@ impl Slot {
                     drop(state);
                 }
                 Err(Over::Moved) => {
-                    // Whoever has the task now ends it; this process only looks on.
                     self.break_off(&mut state, running.turn);
-                    state.running = None;
-                    running.end();
-                    let _ = Box::pin(self.hear(engine, &mut state)).await;
-                    return None;
+                    match Box::pin(self.catch_up(engine, &mut state)).await {
+                        // It had been kept after all when the store failed in the middle of saying so.
+                        Ok(true) if !state.task.status.state.phase().settles() => drop(state),
+                        Ok(true) => break state,
+                        // Whoever has the task now ends it; this process only looks on.
+                        Ok(false) => {
+                            state.running = None;
+                            running.end();
+                            return None;
+                        }
+                        Err(error) if error.kind() != ErrorKind::Internal => {
+                            state.running = None;
+                            running.end();
+                            return None;
+                        }
+                        Err(_) => drop(state),
+                    }
                 }
                 Ok(()) | Err(_) => break state,
             }
@@ -747,7 +830,7 @@ impl Slot {
         if state.task.status.state.is_terminal() {
             return refuse(&state.task);
         }
-        if state.running.is_none() && !self.claim(engine, &mut state).await {
+        if state.running.is_none() && !self.claim(engine, &mut state).await? {
             return self.cancel_elsewhere(engine, state).await;
         }
         let Some(running) = state.running.clone() else {
@@ -757,10 +840,10 @@ impl Slot {
         running.canceled.store(true, Ordering::Release);
         running.stop.cancel();
         drop(state);
-        if tokio::time::timeout(engine.limits.cancel, running.ended()).await.is_err() {
+        if tokio::time::timeout(engine.limits.cancel, running.ended_or_broken()).await.is_err() {
             running.kill.notify_one();
-            // Longer only when the store fails; the task is then ended when it is back.
-            let _ = tokio::time::timeout(engine.limits.cancel, running.ended()).await;
+            // The task is ended later only when the store fails.
+            let _ = tokio::time::timeout(engine.limits.cancel, running.ended_or_broken()).await;
         }
         let task = self.snapshot().await;
         match task.status.state {
@@ -776,13 +859,18 @@ impl Slot {
         if !state.task.status.state.is_terminal() {
             shared.ask_to_cancel(&self.id).await.map_err(|cause| engine.internal(&cause))?;
         }
-        let until = tokio::time::Instant::now() + engine.limits.cancel * 4;
+        let until = tokio::time::Instant::now() + engine.limits.cancel * 2 + TAKEN_OVER_AFTER;
         loop {
             self.hear(engine, &mut state).await?;
             match state.task.status.state {
                 TaskState::Canceled => return Ok(state.task.clone()),
                 ended if ended.is_terminal() => return Err(Error::not_cancelable(&self.id, ended)),
                 _ if tokio::time::Instant::now() > until => return Err(ErrorKind::Internal.into()),
+                _ if state.running.is_some() || !state.elsewhere => {
+                    // The turn has come here, or has ended without an end of the task.
+                    drop(state);
+                    return Box::pin(self.cancel(engine)).await;
+                }
                 _ => {}
             }
             drop(state);
@@ -791,11 +879,21 @@ impl Slot {
         }
     }
 
-    /// Waits for the turn that runs, if one does.
-    pub async fn joined(self: &Arc<Self>, asker: Asker) {
+    /// Waits for the turn that runs, if one does, here or elsewhere.
+    pub async fn joined(self: &Arc<Self>, engine: &Engine, asker: Asker) {
         let turn = {
-            let state = self.lock().await;
-            state.running.as_ref().map_or(state.turns, |running| running.turn)
+            let mut state = self.lock().await;
+            if let Err(error) = self.hear(engine, &mut state).await {
+                drop(state);
+                asker.attempt.becomes(crate::attempt::Outcome::Error(error.clone()));
+                let _ = asker.answer.send(Err(error));
+                return;
+            }
+            match &state.running {
+                Some(running) => running.turn,
+                None if state.elsewhere => ELSEWHERE,
+                None => state.turns,
+            }
         };
         asker.attempt.becomes(crate::attempt::Outcome::Turn(self.clone(), turn));
         self.settled(turn, asker).await;
@@ -804,7 +902,9 @@ impl Slot {
     /// Waits for a turn to settle, whoever started it.
     pub async fn settled(&self, turn: u32, asker: Asker) {
         let mut state = self.lock().await;
-        let open = state.running.as_ref().is_some_and(|running| running.turn == turn) && !state.over
+        let elsewhere = turn == ELSEWHERE && state.elsewhere && !state.task.status.state.phase().settles();
+        let open = elsewhere
+            || state.running.as_ref().is_some_and(|running| running.turn == turn) && !state.over
             || state.waiting.iter().any(|(own, _)| *own == turn);
         let waits = match asker.mode {
             Mode::Blocking => open,
@@ -858,6 +958,10 @@ struct With<'a> {
     sent: Option<&'a Message>,
 }
 
+/// The number of every turn that another process has. No turn here has it.
+const ELSEWHERE: u32 = 0;
+/// How long it takes at most until the tasks of a process that is gone are another's.
+const TAKEN_OVER_AFTER: Duration = Duration::from_secs(10);
 /// How often a turn is tried for when another process has just had it.
 const CLAIMS: usize = 20;
 /// The pause before the end of a turn is kept again, when the store failed. It doubles with each further failure.

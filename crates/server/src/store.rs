@@ -287,7 +287,8 @@ pub trait Shared: Send + Sync {
     /// Asks the process that has the turn to cancel it.
     fn ask_to_cancel<'a>(&'a self, id: &'a TaskId) -> Kept<'a, ()>;
 
-    /// Says that this process lives, and takes over the tasks and webhooks of those that do not.
+    /// Says that this process lives, and takes over the tasks and webhooks of those that do not. When it fails, the store
+    /// is not reached, and all that waits for an answer has failed too.
     fn beat(&self) -> Kept<'_, Taken>;
 
     /// Says that this process goes: the others need not wait until they miss it.
@@ -312,6 +313,8 @@ pub struct News {
     pub record: Option<Record>,
     /// Whether another process has the turn.
     pub elsewhere: bool,
+    /// Whether this process has the turn.
+    pub here: bool,
     /// Whether this process has the turn and somebody asked it to cancel.
     pub cancel: bool,
 }
@@ -323,6 +326,8 @@ pub struct Taken {
     pub tasks: Vec<TaskId>,
     /// Tasks of this process that somebody asked to cancel.
     pub cancel: Vec<TaskId>,
+    /// All tasks that this process has the turn of, as far as the store knows.
+    pub own: Vec<TaskId>,
     /// This process was dead to the others: its tasks are theirs.
     pub was_dead: bool,
 }

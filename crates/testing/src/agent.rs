@@ -17,6 +17,8 @@ pub struct Scripted {
     pub extended: Option<AgentCard>,
     /// What [`Agent::answers_directly`] says.
     pub direct: bool,
+    /// What [`Agent::resumes`] says.
+    pub resumes: bool,
     turn: Box<dyn Fn(Job, Say) -> Turn + Send + Sync>,
 }
 
@@ -31,6 +33,10 @@ impl Agent for Scripted {
 
     fn answers_directly(&self, _: &protocol::Message) -> bool {
         self.direct
+    }
+
+    fn resumes(&self, _: &protocol::Task) -> bool {
+        self.resumes
     }
 
     fn turn(self: Arc<Self>, job: Job, say: Say) -> Turn {
@@ -60,7 +66,7 @@ where
         let turn: Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>> = Box::pin(turn(job, say));
         turn
     });
-    Scripted { card: card(), extended: None, direct: false, turn }
+    Scripted { card: card(), extended: None, direct: false, resumes: false, turn }
 }
 
 /// A server that runs. Dropping it ends it.
@@ -79,8 +85,7 @@ pub struct Served {
 
 /// A server with threads of its own, which can be killed: nothing of it goes on after that, and nothing is tidied up.
 pub struct Apart {
-    /// The server.
-    pub served: Served,
+    served: Option<Served>,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -89,7 +94,12 @@ impl Apart {
     pub async fn serve(agent: impl Agent, change: impl FnOnce(&mut Setup) + Send + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let served = runtime.spawn(serve(agent, change)).await.unwrap();
-        Self { served, runtime: Some(runtime) }
+        Self { served: Some(served), runtime: Some(runtime) }
+    }
+
+    /// Tells it to stop and waits until it has.
+    pub async fn stop(mut self) {
+        self.served.take().unwrap().stop().await;
     }
 
     /// Kills it, as `kill -9` would.
@@ -102,7 +112,7 @@ impl std::ops::Deref for Apart {
     type Target = Served;
 
     fn deref(&self) -> &Served {
-        &self.served
+        self.served.as_ref().unwrap()
     }
 }
 

@@ -1,5 +1,5 @@
 //! What the tests that span crates share: an agent from a closure, a served agent, a way to talk to it over all
-//! bindings, a store that is slow or fails, a PostgreSQL, a receiver of webhooks, the agents as processes, and the
+//! bindings, a store that is slow or fails, a PostgreSQL and a wire to it that can be cut, a receiver of webhooks, the agents as processes, and the
 //! [hammer]. A dev-dependency only.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
@@ -13,6 +13,7 @@ mod slow;
 mod talk;
 mod task;
 mod webhooks;
+mod wire;
 
 pub use agent::{Apart, Scripted, Served, card, scripted, serve};
 pub use postgres::Postgres;
@@ -21,3 +22,4 @@ pub use slow::Slow;
 pub use talk::{Answer, Binding, Stream, message, send};
 pub use task::{chunk, frame_state, id, immediately, rebuilt, state, texts, to};
 pub use webhooks::{Hook, Webhooks};
+pub use wire::Wire;

@@ -10,7 +10,7 @@ mod read;
 pub(super) mod sqlite;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use protocol::{ConfigId, Message, Task, TaskId, TaskPushNotificationConfig, Timestamp};
 use sqlx::AnyPool;
@@ -28,13 +28,19 @@ use super::{
 /// Keeps tasks in a database.
 #[derive(Debug)]
 pub struct Sql {
-    /// All writing goes here; in SQLite through one connection.
-    write: AnyPool,
-    read: AnyPool,
+    pools: RwLock<Pools>,
     #[cfg(feature = "postgres")]
     shared: Option<postgres::Among>,
     /// Nobody else opens the file while this is held.
     _lock: Option<std::fs::File>,
+}
+
+/// The connections. New ones take their place when a database was cut off.
+#[derive(Debug, Clone)]
+struct Pools {
+    /// All writing goes here; in SQLite through one connection.
+    write: AnyPool,
+    read: AnyPool,
 }
 
 /// The name of a process that has its store for itself.
@@ -45,10 +51,6 @@ fn failed(cause: sqlx::Error) -> StoreError {
     StoreError::failed(cause)
 }
 
-fn later<'a, T>(work: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Kept<'a, T> {
-    Kept::Later(Box::pin(work))
-}
-
 /// A statement with its arguments, in order.
 macro_rules! sql {
     ($text:expr $(, $argument:expr)* $(,)?) => { sqlx::query::<sqlx::Any>($text)$(.bind($argument))* };
@@ -57,11 +59,15 @@ use sql;
 
 /// The tables, for a database whose texts are declared in this way.
 async fn migrate(connection: &mut AnyConnection, text: &str) -> Result<(), sqlx::migrate::MigrateError> {
-    let tables = include_str!("../../migrations/1-tasks.sql").replace(" TEXT", &format!(" {text}"));
-    let tables = AssertSqlSafe(tables).into_sql_str();
-    let migrator =
-        Migrator::with_migrations(vec![Migration::new(1, "tasks".into(), MigrationType::Simple, tables, false)]);
-    migrator.run_direct(None, connection, false).await
+    let all = [
+        ("tasks", include_str!("../../migrations/1-tasks.sql")),
+        ("runners", include_str!("../../migrations/2-runners.sql")),
+    ];
+    let all = (1..).zip(all).map(|(number, (name, statements))| {
+        let statements = AssertSqlSafe(statements.replace(" TEXT", &format!(" {text}"))).into_sql_str();
+        Migration::new(number, name.into(), MigrationType::Simple, statements, false)
+    });
+    Migrator::with_migrations(all.collect()).run_direct(None, connection, false).await
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
@@ -96,12 +102,29 @@ impl Sql {
         self.me() != NOBODY
     }
 
+    fn pools(&self) -> Pools {
+        self.pools.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn read(&self) -> AnyPool {
+        self.pools().read
+    }
+
+    /// What is to be waited for. Where the database may be cut off, that is noticed.
+    fn later<'a, T: Send + 'a>(&'a self, work: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Kept<'a, T> {
+        #[cfg(feature = "postgres")]
+        if let Some(among) = &self.shared {
+            return among.while_reached(work);
+        }
+        Kept::Later(Box::pin(work))
+    }
+
     /// Does several things in one transaction. An error takes all of them back.
     async fn together<T>(
         &self,
         work: impl AsyncFnOnce(&mut AnyConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut transaction = self.write.begin().await.map_err(failed)?;
+        let mut transaction = self.pools().write.begin().await.map_err(failed)?;
         let done = work(&mut transaction).await;
         match done {
             Ok(done) => {
@@ -153,7 +176,8 @@ impl Sql {
             }
             let statement = sql!(
                 "INSERT INTO task (id, owner, base_url, context_id, state, time, number, folded, json, size, runner, cancel)
-                 VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7, $8, $9, 0)",
+                 SELECT $1, $2, $3, $4, $5, $6, 0, 0, $7, $8, $9, 0
+                 WHERE $9 IS NULL OR EXISTS (SELECT 1 FROM process WHERE id = $9)",
                 task.id.as_str(),
                 owner.as_ref(),
                 base_url.as_ref(),
@@ -164,7 +188,10 @@ impl Sql {
                 signed(text.len() as u64),
                 Some(self.me()).filter(|me| !me.is_empty()),
             );
-            run(connection, statement).await?;
+            if run(connection, statement).await? == 0 {
+                // They would take the task over at once.
+                return Err(StoreError::failed("the other processes do not know of this one"));
+            }
             Ok(Created::Here)
         })
         .await
@@ -379,61 +406,61 @@ impl Store for Sql {
     }
 
     fn create<'a>(&'a self, record: &'a Record, sent: Option<&'a Message>) -> Kept<'a, Created> {
-        later(self.keep_new(record, sent))
+        self.later(self.keep_new(record, sent))
     }
 
     fn keep<'a>(&'a self, step: &'a Step<'a>) -> Kept<'a, ()> {
-        later(self.keep_step(step))
+        self.later(self.keep_step(step))
     }
 
     fn load<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Record>> {
-        later(self.read_task(id))
+        self.later(self.read_task(id))
     }
 
     fn show<'a>(&'a self, id: &'a TaskId) -> Kept<'a, Option<Shown>> {
-        later(self.read_shown(id))
+        self.later(self.read_shown(id))
     }
 
     fn list<'a>(&'a self, query: &'a Query) -> Kept<'a, Page> {
-        later(self.read_page(query))
+        self.later(self.read_page(query))
     }
 
     fn unfinished(&self) -> Kept<'_, Vec<TaskId>> {
-        later(self.read_unfinished())
+        self.later(self.read_unfinished())
     }
 
     fn awaiting_approval(&self) -> Kept<'_, Vec<Arc<Task>>> {
-        later(self.read_awaiting())
+        self.later(self.read_awaiting())
     }
 
     fn came_to<'a>(&'a self, owner: &'a Principal, message: &'a Message) -> Kept<'a, Option<TaskId>> {
-        later(async move {
-            let mut connection = self.read.acquire().await.map_err(failed)?;
+        self.later(async move {
+            let mut connection = self.read().acquire().await.map_err(failed)?;
             self.find_sent(&mut connection, owner, message).await
         })
     }
 
     fn wait<'a>(&'a self, task: &'a TaskId, message: &'a Message) -> Kept<'a, ()> {
-        later(self.keep_waiting(task, message))
+        self.later(self.keep_waiting(task, message))
     }
 
     fn waiting<'a>(&'a self, task: &'a TaskId) -> Kept<'a, Vec<Message>> {
-        later(async move {
-            let mut connection = self.read.acquire().await.map_err(failed)?;
+        self.later(async move {
+            let mut connection = self.read().acquire().await.map_err(failed)?;
             self.find_waiting(&mut connection, task).await
         })
     }
 
     fn put_config<'a>(&'a self, task: &'a TaskId, config: &'a TaskPushNotificationConfig) -> Kept<'a, ()> {
-        later(self.keep_config(task, config))
+        self.later(self.keep_config(task, config))
     }
 
     fn configs<'a>(&'a self, task: &'a TaskId) -> Kept<'a, Vec<TaskPushNotificationConfig>> {
-        later(self.read_configs(task))
+        self.later(self.read_configs(task))
     }
 
     fn delete_config<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, ()> {
-        later(self.together(async move |connection| {
+        self.later(self.together(async move |connection| {
             let statement = sql!("DELETE FROM webhook WHERE task = $1 AND id = $2", task.as_str(), id.as_str());
             run(connection, statement).await?;
             self.drop_deliveries(connection, task, id.as_str()).await
@@ -441,11 +468,11 @@ impl Store for Sql {
     }
 
     fn next_delivery<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, Option<Delivery>> {
-        later(self.read_delivery(task, id))
+        self.later(self.read_delivery(task, id))
     }
 
     fn delivered<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId, number: u64) -> Kept<'a, ()> {
-        later(self.together(async move |connection| {
+        self.later(self.together(async move |connection| {
             let statement = sql!(
                 "DELETE FROM delivery WHERE task = $1 AND id = $2 AND number = $3",
                 task.as_str(),
@@ -458,7 +485,7 @@ impl Store for Sql {
     }
 
     fn give_up<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId, why: &'a str, now: Timestamp) -> Kept<'a, ()> {
-        later(self.together(async move |connection| {
+        self.later(self.together(async move |connection| {
             // The row first: what is being queued at this moment is there when the queue is dropped.
             let statement = sql!(
                 "UPDATE webhook SET given_up = $3, since = $4 WHERE task = $1 AND id = $2",
@@ -473,14 +500,14 @@ impl Store for Sql {
     }
 
     fn given_up(&self) -> Kept<'_, Vec<GivenUp>> {
-        later(self.read_given_up())
+        self.later(self.read_given_up())
     }
 
     fn undelivered(&self) -> Kept<'_, Vec<(TaskId, ConfigId)>> {
-        later(self.read_undelivered())
+        self.later(self.read_undelivered())
     }
 
     fn retain<'a>(&'a self, keep: &'a Keep) -> Kept<'a, Vec<TaskId>> {
-        later(self.drop_old(keep))
+        self.later(self.drop_old(keep))
     }
 }

@@ -6,28 +6,38 @@
 //! changes nothing any more. `LISTEN` and `NOTIFY` of the same database carry the news: one part less to run than a
 //! broker, and a notice leaves only with the commit that it speaks of.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use protocol::{ConfigId, TaskId};
-use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions, AnyRow};
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgListener;
-use sqlx::{AnyConnection, AssertSqlSafe};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::read::id;
-use super::{Sql, failed, later, migrate, run, signed, sql};
+use super::{Pools, Sql, failed, migrate, run, signed, sql};
 use crate::store::{Call, Kept, News, Shared, StoreError, Taken};
 
 /// How long a process may be silent before it is dead to the others.
 pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(6);
 /// How long the events of a settled turn are there for the others to read, in milliseconds.
 const EVENTS_STAY: i64 = 15_000;
-/// How many connections one process holds, beside the one that listens.
+/// After how many signs of life events that nobody wants any more are dropped.
+const TIDY_EVERY: u32 = 5;
+/// How many connections one process holds, beside the one that says that it lives and the one that listens.
 const CONNECTIONS: u32 = 10;
 /// How long a call waits for a connection before it fails.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
+/// How long a sign of life may take. If it takes longer, the database is not reached.
+const BEAT_LIMIT: Duration = Duration::from_secs(2);
+/// How long anything may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How long the others may be silent. Each sign of life is heard, this process's own too.
+const HEAR_LIMIT: Duration = Duration::from_secs(5);
 
 /// This process among those that share a store.
 #[derive(Debug)]
@@ -35,21 +45,78 @@ pub(super) struct Among {
     /// Its name.
     pub me: String,
     url: String,
-    channel: String,
+    schema: String,
+    connect: AnyConnectOptions,
+    /// Says that this process lives, however busy the others are.
+    beats: Mutex<Option<AnyConnection>>,
     listener: Mutex<Option<PgListener>>,
+    beaten: AtomicU32,
+    /// Ends when the database is not reached: whoever waits for it then fails at once. Begun anew when it is back.
+    reached: RwLock<CancellationToken>,
 }
 
 impl Among {
+    /// The channel of the news.
+    fn channel(&self) -> String {
+        format!("a2a_{}", self.schema)
+    }
+
     /// Lets the others know, when the transaction is committed, that something happened to a task.
     pub async fn tell(&self, connection: &mut AnyConnection, task: &TaskId) -> Result<(), StoreError> {
+        self.notify(connection, format!("{} {task}", self.me)).await
+    }
+
+    async fn notify(&self, connection: &mut AnyConnection, words: String) -> Result<(), StoreError> {
         // The function's own type is none that rows of any database have.
-        let statement = sql!(
-            "SELECT CASE WHEN pg_notify($1, $2) IS NULL THEN 0 ELSE 1 END",
-            self.channel.as_str(),
-            format!("{} {task}", self.me),
-        );
+        let statement = sql!("SELECT CASE WHEN pg_notify($1, $2) IS NULL THEN 0 ELSE 1 END", self.channel(), words);
         run(connection, statement).await.map(drop)
     }
+
+    fn reached(&self) -> CancellationToken {
+        self.reached.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Work that fails when the database is not reached: at once when that is known already.
+    pub fn while_reached<'a, T: Send + 'a>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+    ) -> Kept<'a, T> {
+        let reached = self.reached();
+        Kept::Later(Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = reached.cancelled() => Err(StoreError::failed("the database is not reached")),
+                done = tokio::time::timeout(LIMIT, work) => {
+                    done.unwrap_or_else(|_| Err(StoreError::failed("the database does not answer")))
+                }
+            }
+        }))
+    }
+
+    fn pool(&self) -> AnyPool {
+        let schema = self.schema.clone();
+        let options = AnyPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(ACQUIRE_LIMIT);
+        let options = options.after_connect(move |connection, _| {
+            let schema = schema.clone();
+            Box::pin(async move { set(connection, &schema).await })
+        });
+        options.connect_lazy_with(self.connect.clone())
+    }
+}
+
+/// What holds for each connection.
+async fn set(connection: &mut AnyConnection, schema: &str) -> Result<(), sqlx::Error> {
+    for setting in [
+        format!("SET search_path TO \"{schema}\""),
+        // What waits for a lock or an answer longer than this is in trouble, and the caller should know.
+        "SET statement_timeout TO 5000".to_owned(),
+        // Less than it takes until a process is dead: what it held is free when the others take over.
+        "SET idle_in_transaction_session_timeout TO 4000".to_owned(),
+        "SET client_min_messages TO warning".to_owned(),
+    ] {
+        sql!(AssertSqlSafe(setting)).execute(&mut *connection).await?;
+    }
+    Ok(())
 }
 
 /// The milliseconds of the database's clock, the only one that all processes share.
@@ -75,41 +142,30 @@ impl Sql {
                 sqlx::Error::Database(cause) => cause.message().to_owned(),
                 sqlx::Error::PoolTimedOut => "it does not answer".to_owned(),
                 sqlx::Error::Io(cause) => cause.to_string(),
-                // Anything else might show the URL.
-                _ => "the URL is none of PostgreSQL's, or the connection broke".to_owned(),
+                // Its text might show the URL.
+                sqlx::Error::Configuration(_) => "the URL is none of PostgreSQL's".to_owned(),
+                cause => cause.to_string(),
             })
         };
         let schema: String = agent
             .chars()
             .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' })
             .collect();
-        let own = schema.clone();
-        let options = AnyPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(ACQUIRE_LIMIT).after_connect(
-            move |connection, _| {
-                let schema = own.clone();
-                Box::pin(async move {
-                    for setting in [
-                        format!("SET search_path TO \"{schema}\""),
-                        // What waits for a lock or an answer longer than this is in trouble, and the caller should know.
-                        "SET statement_timeout TO 5000".to_owned(),
-                        "SET idle_in_transaction_session_timeout TO 5000".to_owned(),
-                        "SET client_min_messages TO warning".to_owned(),
-                    ] {
-                        sql!(AssertSqlSafe(setting)).execute(&mut *connection).await?;
-                    }
-                    Ok(())
-                })
-            },
-        );
-        let parsed: AnyConnectOptions = url.parse().map_err(refused)?;
-        let pool = options.connect_with(parsed).await.map_err(refused)?;
-        let mut connection = pool.acquire().await.map_err(refused)?;
-        let made = sql!(AssertSqlSafe(format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"")));
-        if let Err(cause) = made.execute(&mut *connection).await {
-            // Two that start at once may both find it missing.
-            tracing::debug!(%cause, "the schema was not made");
+        let connect: AnyConnectOptions = url.parse().map_err(refused)?;
+        // Not one of a pool's: a pool tries again for a while what fails here at once.
+        let first = tokio::time::timeout(LIMIT, AnyConnection::connect_with(&connect)).await;
+        let mut first = first.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map_err(refused)?;
+        set(&mut first, &schema).await.map_err(refused)?;
+        // Those who start at once come one after the other.
+        let alone = sql!("SELECT CASE WHEN pg_advisory_lock(hashtext($1)) IS NULL THEN 0 ELSE 1 END", schema.as_str());
+        alone.execute(&mut first).await.map_err(refused)?;
+        let there = sql!("SELECT 1 AS there FROM pg_namespace WHERE nspname = $1", schema.as_str());
+        if there.fetch_optional(&mut first).await.map_err(refused)?.is_none() {
+            // Not IF NOT EXISTS: that needs the right to make one even where it is there.
+            let made = sql!(AssertSqlSafe(format!("CREATE SCHEMA \"{schema}\"")));
+            made.execute(&mut first).await.map_err(refused)?;
         }
-        match migrate(&mut connection, "TEXT COLLATE \"C\"").await {
+        match migrate(&mut first, "TEXT COLLATE \"C\"").await {
             Ok(()) => {}
             Err(MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_)) => {
                 return Err(CannotConnect::Newer(schema));
@@ -117,20 +173,26 @@ impl Sql {
             Err(MigrateError::Execute(cause)) => return Err(refused(cause)),
             Err(cause) => return Err(CannotConnect::Refused(cause.to_string())),
         }
-        drop(connection);
+        first.close().await.map_err(refused)?;
         let among = Among {
             me: uuid::Builder::from_random_bytes(rand::random()).into_uuid().to_string(),
             url: url.to_owned(),
-            channel: format!("a2a_{schema}"),
-            listener: Mutex::new(None),
+            schema,
+            connect,
+            beats: Mutex::default(),
+            listener: Mutex::default(),
+            beaten: AtomicU32::new(0),
+            reached: RwLock::default(),
         };
-        Ok(Self { write: pool.clone(), read: pool, shared: Some(among), _lock: None })
+        let pool = among.pool();
+        let pools = RwLock::new(Pools { write: pool.clone(), read: pool });
+        Ok(Self { pools, shared: Some(among), _lock: None })
     }
 
     async fn read_news(&self, task: &TaskId, after: u64) -> Result<Option<News>, StoreError> {
         use sqlx::Row;
         let row = {
-            let mut connection = self.read.acquire().await.map_err(failed)?;
+            let mut connection = self.read().acquire().await.map_err(failed)?;
             let found = sql!("SELECT number, runner, cancel FROM task WHERE id = $1", task.as_str());
             found.fetch_optional(&mut *connection).await.map_err(failed)?
         };
@@ -139,10 +201,10 @@ impl Sql {
         let runner: Option<String> = row.try_get("runner").map_err(failed)?;
         let cancel: i64 = row.try_get("cancel").map_err(failed)?;
         let mine = runner.as_deref() == Some(self.me());
-        let mut news =
-            News { events: Vec::new(), record: None, elsewhere: runner.is_some() && !mine, cancel: cancel != 0 };
+        let (elsewhere, cancel) = (runner.is_some() && !mine, cancel != 0);
+        let mut news = News { events: Vec::new(), record: None, elsewhere, here: mine, cancel };
         if newest > signed(after) {
-            let mut connection = self.read.acquire().await.map_err(failed)?;
+            let mut connection = self.read().acquire().await.map_err(failed)?;
             let events = self.find_events(&mut connection, task, after).await?;
             drop(connection);
             let without_a_gap = events.iter().enumerate().all(|(at, event)| event.number == after + 1 + at as u64);
@@ -155,57 +217,118 @@ impl Sql {
         Ok(Some(news))
     }
 
-    async fn say_alive(&self) -> Result<Taken, StoreError> {
-        use sqlx::Row;
-        let me = self.me();
-        self.together(async |connection| {
-            let dead_after = i64::try_from(DEAD_AFTER.as_millis()).unwrap_or(i64::MAX);
-            let seen = format!("UPDATE process SET seen = {NOW} WHERE id = $1");
-            let was_known = run(connection, sql!(AssertSqlSafe(seen), me)).await? > 0;
-            if !was_known {
-                let enter = format!("INSERT INTO process (id, seen) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING");
-                run(connection, sql!(AssertSqlSafe(enter), me)).await?;
+    /// Says that this process lives. False when the others did not know of it, or not any more.
+    async fn say_alive(&self, among: &Among) -> Result<bool, StoreError> {
+        let mut held = among.beats.lock().await;
+        // Dropped if this fails or is dropped, and connected anew the next time.
+        let mut connection = match held.take() {
+            Some(connection) => connection,
+            None => {
+                let mut connection = AnyConnection::connect_with(&among.connect).await.map_err(failed)?;
+                set(&mut connection, &among.schema).await.map_err(failed)?;
+                connection
             }
-            let dead = format!("DELETE FROM process WHERE seen < {NOW} - $1");
-            run(connection, sql!(AssertSqlSafe(dead), dead_after)).await?;
-            let statement = sql!(
-                "UPDATE task SET runner = $1 WHERE runner IS NOT NULL AND runner <> $1
-                 AND runner NOT IN (SELECT id FROM process) RETURNING id",
-                me,
-            );
-            let rows = statement.fetch_all(&mut *connection).await.map_err(failed)?;
-            let tasks = rows.iter().map(|row| id(row, "id")).collect::<Result<_, _>>()?;
-            let statement =
-                sql!("UPDATE webhook SET sender = NULL WHERE sender IS NOT NULL AND sender NOT IN (SELECT id FROM process)");
-            run(connection, statement).await?;
+        };
+        let seen = format!("UPDATE process SET seen = {NOW} WHERE id = $1");
+        let was_known = run(&mut connection, sql!(AssertSqlSafe(seen), among.me.as_str())).await? > 0;
+        if !was_known {
+            let enter = format!("INSERT INTO process (id, seen) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING");
+            run(&mut connection, sql!(AssertSqlSafe(enter), among.me.as_str())).await?;
+        }
+        among.notify(&mut connection, among.me.clone()).await?;
+        *held = Some(connection);
+        Ok(was_known)
+    }
+
+    /// Takes over what the dead have left. What somebody holds at this moment is left for the next time.
+    async fn take_over(&self, among: &Among) -> Result<Taken, StoreError> {
+        let me = among.me.as_str();
+        let ids = |rows: &[AnyRow]| rows.iter().map(|row| id(row, "id")).collect::<Result<Vec<TaskId>, _>>();
+        let mut connection = self.read().acquire().await.map_err(failed)?;
+        let connection = &mut *connection;
+        let dead_after = i64::try_from(DEAD_AFTER.as_millis()).unwrap_or(i64::MAX);
+        let dead = format!("DELETE FROM process WHERE seen < {NOW} - $1");
+        run(connection, sql!(AssertSqlSafe(dead), dead_after)).await?;
+        let statement = sql!(
+            "UPDATE task SET runner = $1 WHERE id IN (
+                 SELECT id FROM task WHERE runner IS NOT NULL AND runner <> $1
+                 AND runner NOT IN (SELECT id FROM process) FOR UPDATE SKIP LOCKED
+             ) RETURNING id",
+            me,
+        );
+        let tasks = ids(&statement.fetch_all(&mut *connection).await.map_err(failed)?)?;
+        let statement = sql!(
+            "UPDATE webhook SET sender = NULL WHERE (task, id) IN (
+                 SELECT task, id FROM webhook WHERE sender IS NOT NULL
+                 AND sender NOT IN (SELECT id FROM process) FOR UPDATE SKIP LOCKED
+             )"
+        );
+        run(connection, statement).await?;
+        let own = sql!("SELECT id FROM task WHERE runner = $1", me);
+        let own = ids(&own.fetch_all(&mut *connection).await.map_err(failed)?)?;
+        let asked = sql!("SELECT id FROM task WHERE runner = $1 AND cancel <> 0", me);
+        let cancel = ids(&asked.fetch_all(&mut *connection).await.map_err(failed)?)?;
+        if among.beaten.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIDY_EVERY) {
             let old = format!(
-                "DELETE FROM event WHERE task IN (SELECT id FROM task WHERE folded >= event.number AND time < {NOW} - $1)
+                "DELETE FROM event WHERE EXISTS (SELECT 1 FROM task WHERE id = event.task AND folded >= event.number
+                     AND time < {NOW} - $1)
                  AND NOT EXISTS (SELECT 1 FROM delivery
-                 WHERE delivery.task = event.task AND delivery.number = event.number)"
+                     WHERE delivery.task = event.task AND delivery.number = event.number)"
             );
             run(connection, sql!(AssertSqlSafe(old), EVENTS_STAY)).await?;
-            let asked = sql!("SELECT id FROM task WHERE runner = $1 AND cancel <> 0", me);
-            let rows = asked.fetch_all(&mut *connection).await.map_err(failed)?;
-            let cancel = rows.iter().map(|row| row.try_get::<String, _>("id").map_err(failed));
-            let cancel = cancel.map(|id| TaskId::new(id?).map_err(StoreError::failed)).collect::<Result<_, _>>()?;
-            Ok(Taken { tasks, cancel, was_dead: !was_known })
-        })
-        .await
+        }
+        Ok(Taken { tasks, cancel, own, was_dead: false })
+    }
+
+    /// One sign of life with what follows from it.
+    async fn live(&self, among: &Among) -> Result<Taken, StoreError> {
+        let alive = tokio::time::timeout(BEAT_LIMIT, self.say_alive(among)).await;
+        let was_known = match alive.unwrap_or_else(|_| Err(StoreError::failed("the database does not answer"))) {
+            Ok(was_known) => was_known,
+            Err(cause) => {
+                self.lose(among);
+                return Err(cause);
+            }
+        };
+        {
+            let mut reached = among.reached.write().unwrap_or_else(PoisonError::into_inner);
+            if reached.is_cancelled() {
+                tracing::info!("the database is reached again");
+                *reached = CancellationToken::new();
+            }
+        }
+        let taken = tokio::time::timeout(BEAT_LIMIT, self.take_over(among)).await;
+        let taken = taken.unwrap_or_else(|_| Err(StoreError::failed("the database does not answer")));
+        let taken = taken.unwrap_or_else(|cause| {
+            tracing::warn!(%cause, "what dead processes have left waits");
+            Taken::default()
+        });
+        Ok(Taken { was_dead: !was_known, ..taken })
+    }
+
+    /// The database is not reached. Whoever waits for it fails, and what is connected to it is not used any more.
+    fn lose(&self, among: &Among) {
+        let reached = among.reached();
+        if reached.is_cancelled() {
+            return;
+        }
+        let pool = among.pool();
+        *self.pools.write().unwrap_or_else(PoisonError::into_inner) = Pools { write: pool.clone(), read: pool };
+        reached.cancel();
     }
 
     async fn listen(&self, among: &Among) -> Result<Vec<Call>, StoreError> {
         let mut held = among.listener.lock().await;
-        let mut listener = match held.take() {
-            Some(listener) => listener,
-            None => {
-                let mut listener = PgListener::connect(&among.url).await.map_err(failed)?;
-                listener.listen(&among.channel).await.map_err(failed)?;
-                *held = Some(listener);
-                return Ok(vec![Call::Everything]);
-            }
-        };
         // Dropped if this fails or is dropped, and connected anew the next time.
-        let notice = listener.try_recv().await.map_err(failed)?;
+        let Some(mut listener) = held.take() else {
+            let mut listener = PgListener::connect(&among.url).await.map_err(failed)?;
+            listener.listen(&among.channel()).await.map_err(failed)?;
+            *held = Some(listener);
+            return Ok(vec![Call::Everything]);
+        };
+        let notice = tokio::time::timeout(HEAR_LIMIT, listener.try_recv()).await;
+        let notice = notice.map_err(|_| StoreError::failed("not even its own signs of life are heard"))?;
+        let notice = notice.map_err(failed)?;
         *held = Some(listener);
         let Some(notice) = notice else { return Ok(vec![Call::Everything]) };
         let said = notice.payload().split_once(' ').filter(|(from, _)| *from != among.me);
@@ -215,13 +338,14 @@ impl Sql {
 
 impl Shared for Sql {
     fn since<'a>(&'a self, id: &'a TaskId, number: u64) -> Kept<'a, Option<News>> {
-        later(self.read_news(id, number))
+        self.later(self.read_news(id, number))
     }
 
     fn claim<'a>(&'a self, id: &'a TaskId, number: u64) -> Kept<'a, bool> {
-        later(self.together(async move |connection| {
+        self.later(self.together(async move |connection| {
             let statement = sql!(
-                "UPDATE task SET runner = $1, cancel = 0 WHERE id = $2 AND number = $3 AND (runner IS NULL OR runner = $1)",
+                "UPDATE task SET runner = $1, cancel = 0 WHERE id = $2 AND number = $3 AND (runner IS NULL OR runner = $1)
+                 AND EXISTS (SELECT 1 FROM process WHERE id = $1)",
                 self.me(),
                 id.as_str(),
                 signed(number),
@@ -231,7 +355,7 @@ impl Shared for Sql {
     }
 
     fn release<'a>(&'a self, id: &'a TaskId) -> Kept<'a, ()> {
-        later(self.together(async move |connection| {
+        self.later(self.together(async move |connection| {
             let statement =
                 sql!("UPDATE task SET runner = NULL, cancel = 0 WHERE id = $1 AND runner = $2", id.as_str(), self.me());
             if run(connection, statement).await? > 0 {
@@ -242,7 +366,7 @@ impl Shared for Sql {
     }
 
     fn ask_to_cancel<'a>(&'a self, id: &'a TaskId) -> Kept<'a, ()> {
-        later(self.together(async move |connection| {
+        self.later(self.together(async move |connection| {
             let statement = sql!("UPDATE task SET cancel = 1 WHERE id = $1 AND runner IS NOT NULL", id.as_str());
             run(connection, statement).await?;
             self.tell(connection, id).await
@@ -250,11 +374,16 @@ impl Shared for Sql {
     }
 
     fn beat(&self) -> Kept<'_, Taken> {
-        later(self.say_alive())
+        Kept::Later(Box::pin(async move {
+            match &self.shared {
+                Some(among) => self.live(among).await,
+                None => Ok(Taken::default()),
+            }
+        }))
     }
 
     fn leave(&self) -> Kept<'_, ()> {
-        later(self.together(async |connection| {
+        self.later(self.together(async |connection| {
             let me = self.me();
             run(connection, sql!("UPDATE webhook SET sender = NULL WHERE sender = $1", me)).await?;
             // Its tasks, if it left any, are taken over at once.
@@ -263,7 +392,7 @@ impl Shared for Sql {
     }
 
     fn claim_queue<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, bool> {
-        later(self.together(async move |connection| {
+        self.later(self.together(async move |connection| {
             let statement = sql!(
                 "UPDATE webhook SET sender = $1 WHERE task = $2 AND id = $3 AND (sender IS NULL OR sender = $1)",
                 self.me(),
@@ -275,7 +404,7 @@ impl Shared for Sql {
     }
 
     fn release_queue<'a>(&'a self, task: &'a TaskId, id: &'a ConfigId) -> Kept<'a, bool> {
-        later(self.together(async move |connection| {
+        self.later(self.together(async move |connection| {
             // The row is held first: what another process adds comes before it or after.
             let statement = sql!(
                 "UPDATE webhook SET sender = NULL WHERE task = $1 AND id = $2 AND sender = $3
@@ -289,11 +418,14 @@ impl Shared for Sql {
     }
 
     fn hear(&self) -> Kept<'_, Vec<Call>> {
-        later(async move {
-            match &self.shared {
-                Some(among) => self.listen(among).await,
-                None => std::future::pending().await,
+        Kept::Later(Box::pin(async move {
+            let Some(among) = &self.shared else { return std::future::pending().await };
+            let reached = among.reached();
+            tokio::select! {
+                biased;
+                () = reached.cancelled() => Err(StoreError::failed("the database is not reached")),
+                heard = self.listen(among) => heard,
             }
-        })
+        }))
     }
 }

@@ -47,7 +47,7 @@ where
 
 impl Sql {
     pub(super) async fn read_task(&self, task: &TaskId) -> Result<Option<Record>, StoreError> {
-        let mut connection = self.read.acquire().await.map_err(failed)?;
+        let mut connection = self.read().acquire().await.map_err(failed)?;
         for _ in 0..READS {
             let found = sql!("SELECT id, owner, base_url, number, folded, json FROM task WHERE id = $1", task.as_str());
             let Some(row) = found.fetch_optional(&mut *connection).await.map_err(failed)? else { return Ok(None) };
@@ -60,7 +60,7 @@ impl Sql {
 
     pub(super) async fn read_shown(&self, task: &TaskId) -> Result<Option<Shown>, StoreError> {
         let found = {
-            let mut connection = self.read.acquire().await.map_err(failed)?;
+            let mut connection = self.read().acquire().await.map_err(failed)?;
             let found = sql!("SELECT owner, number, folded, json FROM task WHERE id = $1", task.as_str());
             found.fetch_optional(&mut *connection).await.map_err(failed)?
         };
@@ -130,7 +130,7 @@ impl Sql {
         if let Some(context) = context {
             count = count.bind(context);
         }
-        let mut connection = self.read.acquire().await.map_err(failed)?;
+        let mut connection = self.read().acquire().await.map_err(failed)?;
         let total = number(&count.fetch_one(&mut *connection).await.map_err(failed)?, "total")?;
 
         let wanted = query.limit.saturating_add(1);
@@ -177,7 +177,7 @@ impl Sql {
     }
 
     async fn read_ids(&self, statement: &'static str) -> Result<Vec<TaskId>, StoreError> {
-        let mut connection = self.read.acquire().await.map_err(failed)?;
+        let mut connection = self.read().acquire().await.map_err(failed)?;
         let rows = sql!(statement).fetch_all(&mut *connection).await.map_err(failed)?;
         rows.iter().map(|row| id(row, "id")).collect()
     }
@@ -229,14 +229,14 @@ impl Sql {
     }
 
     pub(super) async fn read_configs(&self, task: &TaskId) -> Result<Vec<TaskPushNotificationConfig>, StoreError> {
-        let mut connection = self.read.acquire().await.map_err(failed)?;
+        let mut connection = self.read().acquire().await.map_err(failed)?;
         let statement = sql!("SELECT json FROM webhook WHERE task = $1 ORDER BY place", task.as_str());
         let rows = statement.fetch_all(&mut *connection).await.map_err(failed)?;
         rows.iter().map(|row| parse(&text(row, "json")?)).collect()
     }
 
     pub(super) async fn read_delivery(&self, task: &TaskId, hook: &ConfigId) -> Result<Option<Delivery>, StoreError> {
-        let mut connection = self.read.acquire().await.map_err(failed)?;
+        let mut connection = self.read().acquire().await.map_err(failed)?;
         let statement = sql!(
             "SELECT delivery.number AS number, event.json AS json, webhook.json AS config FROM delivery
              JOIN event ON event.task = delivery.task AND event.number = delivery.number
@@ -251,7 +251,7 @@ impl Sql {
     }
 
     pub(super) async fn read_given_up(&self) -> Result<Vec<GivenUp>, StoreError> {
-        let mut connection = self.read.acquire().await.map_err(failed)?;
+        let mut connection = self.read().acquire().await.map_err(failed)?;
         let statement = sql!(
             "SELECT task AS id, json, given_up, since FROM webhook WHERE given_up IS NOT NULL
              ORDER BY since DESC, id LIMIT 1000",
@@ -266,7 +266,7 @@ impl Sql {
     }
 
     pub(super) async fn read_undelivered(&self) -> Result<Vec<(TaskId, ConfigId)>, StoreError> {
-        let mut connection = self.read.acquire().await.map_err(failed)?;
+        let mut connection = self.read().acquire().await.map_err(failed)?;
         let statement = sql!(
             "SELECT DISTINCT delivery.task AS id, delivery.id AS hook FROM delivery
              JOIN webhook ON webhook.task = delivery.task AND webhook.id = delivery.id WHERE webhook.sender IS NULL",
@@ -277,7 +277,7 @@ impl Sql {
 
     /// The next tasks that need not be kept any longer: the ended ones first, oldest first.
     pub(super) async fn find_leaving(&self, keep: &Keep, most: i64) -> Result<Vec<TaskId>, StoreError> {
-        let mut connection = self.read.acquire().await.map_err(failed)?;
+        let mut connection = self.read().acquire().await.map_err(failed)?;
         let row = sql!("SELECT COUNT(*) AS tasks, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM task");
         let row = row.fetch_one(&mut *connection).await.map_err(failed)?;
         let too_many = keep.tasks.map_or(Ok(0), |limit| number(&row, "tasks").map(|all| all.saturating_sub(limit)))?;

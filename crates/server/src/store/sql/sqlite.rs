@@ -2,13 +2,14 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::RwLock;
 use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::MigrateError;
 use sqlx::{AnyConnection, Connection};
 
-use super::{Sql, migrate, sql};
+use super::{Pools, Sql, migrate, sql};
 
 /// How many connections read beside the one that writes.
 const READERS: u32 = 4;
@@ -86,8 +87,7 @@ impl Sql {
         let read = options.max_connections(READERS).connect_with(connect).await.map_err(cause)?;
         first.close().await.map_err(cause)?;
         Ok(Self {
-            write,
-            read,
+            pools: RwLock::new(Pools { write, read }),
             #[cfg(feature = "postgres")]
             shared: None,
             _lock: Some(lock),

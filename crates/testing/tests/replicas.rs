@@ -383,6 +383,7 @@ async fn cut_off(cut: impl Fn(&Wire)) {
     // What was cut off may go on now, and changes nothing.
     cluster.stage.go();
     let again = comes_to(&here, &task, "FAILED").await;
+    assert_eq!(cluster.stage.go.forget_permits(1), 1, "its work is not there any more");
     assert_eq!(again, there.task(&task).await);
     assert_eq!(again["artifacts"][0]["parts"], json!([{"text": "one"}]));
     let next = here.call(Binding::Rpc, "SendMessage", send("end")).await;

@@ -4,6 +4,7 @@
 //! tonic frames the messages and knows compression, trailers and statuses; a message is read into a call after its
 //! caller has passed the door, as on the other bindings.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,6 +23,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use protocol::task::TaskView;
 use protocol::{Error, ErrorKind, Method, Task};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, Streaming};
@@ -34,7 +36,7 @@ use crate::engine::{Caller, Cursor, Sent};
 use crate::host::{Answer, Host, shown};
 use crate::hub::{Heard, Reader};
 use crate::jsonrpc::echo;
-use crate::run::{HEAD_LIMIT, accept};
+use crate::run::accept;
 use crate::told::Told;
 
 /// How many calls one connection may have open: whoever follows many tasks can still make another call.
@@ -44,7 +46,7 @@ const STREAMS: u32 = 1000;
 pub(crate) async fn listen(listener: TcpListener, host: Arc<Host>, closing: CancellationToken) {
     let (health, service) = tonic_health::server::health_reporter();
     health.set_service_status(::grpc::SERVICE, ServingStatus::Serving).await;
-    let period = host.keep_alive;
+    let (arrival, period) = (host.arrival, host.keep_alive);
     let routes = |State(host): State<Arc<Host>>, Path(name): Path<String>, request: Request<Body>| async move {
         serve(host, &name, request).await
     };
@@ -68,7 +70,7 @@ pub(crate) async fn listen(listener: TcpListener, host: Arc<Host>, closing: Canc
     }
     let app = app.layer(axum::middleware::map_request(only_grpc)).with_state(host);
     let accepting =
-        accept(listener, closing.clone(), |stream, closing| connection(stream, app.clone(), period, closing));
+        accept(listener, closing.clone(), |stream, closing| connection(stream, app.clone(), arrival, period, closing));
     let leaving = async {
         closing.cancelled().await;
         for service in ["", ::grpc::SERVICE] {
@@ -80,16 +82,18 @@ pub(crate) async fn listen(listener: TcpListener, host: Arc<Host>, closing: Canc
 
 /// A client that is quiet is asked whether it is still there as often as a stream of the other bindings would carry a
 /// comment.
-async fn connection(stream: TcpStream, app: Router, period: Duration, closing: CancellationToken) {
+async fn connection(stream: TcpStream, app: Router, arrival: Duration, period: Duration, closing: CancellationToken) {
     let _ = stream.set_nodelay(true);
-    // Whoever says nothing at all has gone before the first message.
-    tokio::select! {
+    let begun = tokio::select! {
         () = closing.cancelled() => return,
-        first = tokio::time::timeout(HEAD_LIMIT, stream.readable()) => if !matches!(first, Ok(Ok(()))) { return },
-    }
+        begun = tokio::time::timeout(arrival, begin(stream)) => begun,
+    };
+    // Whoever has not said by now what it speaks is not waited for.
+    let Ok(Ok(stream)) = begun else { return };
     let served = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(period)
+        .keep_alive_timeout(arrival)
         .max_concurrent_streams(STREAMS)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     tokio::pin!(served);
@@ -103,6 +107,21 @@ async fn connection(stream: TcpStream, app: Router, period: Duration, closing: C
     if let Err(cause) = done {
         tracing::debug!(%cause, "a connection ended early");
     }
+}
+
+/// Reads as much as shows whether this is HTTP/2. hyper would wait for it without an end, and has the last word on it,
+/// so what was read stands before what comes.
+async fn begin(stream: TcpStream) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + Send> {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let (mut from, to) = stream.into_split();
+    let mut begun = Vec::with_capacity(PREFACE.len());
+    while begun.len() < PREFACE.len() && PREFACE.starts_with(&begun) {
+        let missing = (PREFACE.len() - begun.len()) as u64;
+        if (&mut from).take(missing).read_buf(&mut begun).await? == 0 {
+            break;
+        }
+    }
+    Ok(tokio::io::join(io::Cursor::new(begun).chain(from), to))
 }
 
 /// Turns away whoever speaks something else.
@@ -154,7 +173,9 @@ async fn serve(host: Arc<Host>, name: &str, mut request: Request<Body>) -> Respo
 /// An operation has one request, and every answer is a stream here: most are a stream of one.
 async fn call(host: &Host, caller: Caller, method: Method, mut requests: Streaming<Bytes>) -> Result<Frames, Status> {
     let refused = |error: Error| status::of(&error);
-    let request = requests.message().await.map_err(|cause| match cause.code() {
+    let request = tokio::time::timeout(host.arrival, requests.message()).await;
+    let late = |_| Status::deadline_exceeded("The message did not arrive in time");
+    let request = request.map_err(late)?.map_err(|cause| match cause.code() {
         Code::OutOfRange => Status::resource_exhausted(format!("The message is larger than {} bytes", host.body_limit)),
         _ => refused(ErrorKind::Parse.into()),
     })?;

@@ -10,6 +10,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
 use protocol::call::{
     Call, ListTaskPushNotificationConfigsResponse, ListTasksPage, ListTasksRequest, SendMessageResponse,
     TaskPushNotificationConfigRequest,
@@ -36,6 +37,7 @@ pub(crate) struct Host {
     /// The name in the `WWW-Authenticate` header.
     pub realm: String,
     pub body_limit: usize,
+    pub arrival: Duration,
     pub keep_alive: Duration,
     pub rest_path: String,
     pub plain_json: bool,
@@ -200,24 +202,38 @@ impl Host {
         response
     }
 
-    /// Reads a body of at most the limit.
-    pub async fn read(&self, body: Body) -> Result<Bytes, Response<Body>> {
+    /// Reads a body of at most the limit, of which each piece comes in time.
+    pub async fn read(&self, mut body: Body) -> Result<Bytes, Response<Body>> {
         let too_large = || {
             let message = format!("The body is larger than {} bytes", self.body_limit);
             plain_error(StatusCode::PAYLOAD_TOO_LARGE, "INVALID_ARGUMENT", &message)
         };
+        let refused = |status, message| plain_error(status, "INVALID_ARGUMENT", message);
         if http_body::Body::size_hint(&body).lower() > self.body_limit as u64 {
             return Err(too_large());
         }
-        axum::body::to_bytes(body, self.body_limit).await.map_err(|cause| {
-            let limit =
-                std::error::Error::source(&cause).is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>());
-            if limit {
-                too_large()
-            } else {
-                plain_error(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", "The body did not arrive whole")
+        let (mut first, mut all) = (Bytes::new(), Vec::new());
+        loop {
+            let Ok(piece) = tokio::time::timeout(self.arrival, body.frame()).await else {
+                return Err(refused(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time"));
+            };
+            let Some(piece) = piece else { break };
+            let Ok(piece) = piece else {
+                return Err(refused(StatusCode::BAD_REQUEST, "The body did not arrive whole"));
+            };
+            // What is no data are trailers, of which none is known.
+            let Ok(piece) = piece.into_data() else { continue };
+            if first.len() + all.len() + piece.len() > self.body_limit {
+                return Err(too_large());
             }
-        })
+            if first.is_empty() && all.is_empty() {
+                first = piece;
+            } else {
+                all.extend_from_slice(&std::mem::take(&mut first));
+                all.extend_from_slice(&piece);
+            }
+        }
+        Ok(if all.is_empty() { first } else { all.into() })
     }
 
     /// What is wrong with a text of a request that the protocol does not know of: its tenant, a page that is none of

@@ -24,8 +24,6 @@ use crate::host::{Envelope, Host};
 use crate::setup::Setup;
 use crate::{approvals, card, cors, jsonrpc, rest};
 
-/// How long a client may take to send the head of a request.
-pub(crate) const HEAD_LIMIT: Duration = Duration::from_secs(30);
 /// How long connections may take to close after the work has stopped.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -48,9 +46,9 @@ pub async fn run(
     beside.spawn(host.engine.clone().live_together());
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        let app = app.clone();
-        accepting
-            .spawn(accept(listener, closing.clone(), move |stream, closing| connection(stream, app.clone(), closing)));
+        let (app, arrival) = (app.clone(), host.arrival);
+        let serve = move |stream, closing| connection(stream, app.clone(), arrival, closing);
+        accepting.spawn(accept(listener, closing.clone(), serve));
     }
     #[cfg(feature = "grpc")]
     if let Some(listener) = setup.grpc.take() {
@@ -80,6 +78,7 @@ fn host(setup: &Setup, port: u16) -> Host {
         cards: Cards::new(setup),
         realm: card.name,
         body_limit: setup.limits.body,
+        arrival: setup.limits.arrival,
         keep_alive: setup.limits.keep_alive,
         rest_path: setup.rest_path.clone(),
         plain_json: setup.plain_json,
@@ -147,11 +146,11 @@ where
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection(stream: TcpStream, app: Router, closing: CancellationToken) {
+async fn connection(stream: TcpStream, app: Router, arrival: Duration, closing: CancellationToken) {
     let _ = stream.set_nodelay(true);
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_LIMIT)
+        .header_read_timeout(arrival)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     tokio::pin!(served);
     let done = tokio::select! {

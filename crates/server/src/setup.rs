@@ -74,6 +74,8 @@ pub struct Limits {
     pub pace: Duration,
     /// The largest body, in bytes.
     pub body: usize,
+    /// How long a client may take to send the head of a request, and each piece of what follows it.
+    pub arrival: Duration,
     /// How long an answer waits until the task's webhooks have got everything. Zero: not at all.
     pub push_first: Duration,
     /// How long a task is kept after its last status. None: for ever.
@@ -94,6 +96,7 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             pace: Duration::ZERO,
             body: 10 << 20,
+            arrival: Duration::from_secs(30),
             push_first: Duration::ZERO,
             keep: None,
             keep_tasks: None,

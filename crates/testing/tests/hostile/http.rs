@@ -48,11 +48,7 @@ async fn what_is_no_request_is_refused_and_the_connection_goes_on() {
         (with(r#"[{"data":1e}]"#).into(), [-32700, 400], none),
         (with(r#"[{"data":NaN}]"#).into(), [-32700, 400], none),
         (with(r#"[{"raw":"====@"}]"#).into(), [-32602, 400], &["message.parts[0].raw"]),
-        (
-            with(&format!("[{}]", vec!["{}"; 3].join(","))).into(),
-            [-32602, 400],
-            &["message.parts[0]", "message.parts[1]", "message.parts[2]"],
-        ),
+        (with("[{},{},{}]").into(), [-32602, 400], &["message.parts[0]", "message.parts[1]", "message.parts[2]"]),
         (with(r#"{"0":{"text":"x"}}"#).into(), [-32602, 400], &["message.parts"]),
         (params(r#""parts":[{"text":"x"}],"role":5"#).into(), [-32602, 400], &["message.role"]),
         (with(r#"[{"text":"x","mediaType":["text/plain"]}]"#).into(), [-32602, 400], &["message.parts[0].mediaType"]),

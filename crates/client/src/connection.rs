@@ -72,7 +72,7 @@ impl Connection {
         token: Option<String>,
         calls: Arc<AtomicU64>,
     ) -> Self {
-        let url = url.into().trim_end_matches('/').to_owned();
+        let url = url.into();
         Self { http, url, binding, token, tenant: None, extensions: None, calls }
     }
 
@@ -91,6 +91,12 @@ impl Connection {
     /// The interface's URL.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// What the paths of HTTP+JSON and gRPC are put behind. JSON-RPC has no paths: it goes to the URL as the card has it,
+    /// and some servers answer only there.
+    fn base(&self) -> &str {
+        self.url.trim_end_matches('/')
     }
 
     /// What it makes its exchanges with.
@@ -123,7 +129,7 @@ impl Connection {
             Binding::Grpc => {
                 let token = self.token.as_deref().filter(|_| wanted.token);
                 let extensions = self.extensions.as_deref();
-                crate::grpc::open(&self.http, &self.url, call, wanted.version, token, extensions).await
+                crate::grpc::open(&self.http, self.base(), call, wanted.version, token, extensions).await
             }
         }
     }
@@ -193,7 +199,7 @@ impl Connection {
         if streams {
             headers.push(("Accept", media::EVENT_STREAM.to_owned()));
         }
-        let url = format!("{}{path}", self.url);
+        let url = format!("{}{path}", self.base());
         let body = body.map(serde_json::to_vec).transpose().map_err(unwritable)?;
         self.http.open(title, verb, &url, &headers, body).await
     }

@@ -8,6 +8,8 @@
 mod agents;
 pub mod commands;
 pub mod files;
+#[cfg(feature = "interop")]
+pub mod interop;
 mod mistake;
 mod placeholder;
 pub mod record;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod check;
+mod interop_agent;
 mod list;
 mod record;
 mod run;
@@ -34,6 +35,8 @@ enum Command {
     Bench(Bench),
     /// Serves an agent that is written as data.
     Agent(Box<agent::Agent>),
+    /// Serves the agent that the public interop kit calls.
+    InteropAgent(interop_agent::InteropAgent),
 }
 
 /// The commands of the bench itself.
@@ -65,6 +68,7 @@ pub fn execute(arguments: Arguments) -> ExitCode {
     match arguments.command.unwrap_or(Command::Bench(Bench::Run(run::Run::default()))) {
         // Brings its own log and runtime, as the agent binaries do.
         Command::Agent(command) => command.run(&files),
+        Command::InteropAgent(command) => command.run(),
         Command::Bench(command) => {
             server::cli::logging(&std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned()));
             match bench(command, &files) {

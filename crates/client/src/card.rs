@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use protocol::card::AgentInterface;
 use protocol::{AgentCard, media};
 use reqwest::Url;
 use tokio::time::Instant;
 
+use crate::choose::Binding;
 use crate::error::ClientError;
 use crate::http::{Answer, Http};
 
@@ -39,10 +41,31 @@ fn read(url: String, answer: Answer) -> Result<Fetched, ClientError> {
     if answer.status != 200 {
         return Err(no_card(&url, &answer.status.to_string()));
     }
-    match serde_json::from_slice(&answer.body) {
-        Ok(card) => Ok(Fetched { url, card, json: answer.body }),
+    match serde_json::from_slice::<AgentCard>(&answer.body) {
+        Ok(mut card) => {
+            if card.supported_interfaces.is_empty() {
+                card.supported_interfaces.extend(older(&answer.body));
+            }
+            Ok(Fetched { url, card, json: answer.body })
+        }
         Err(cause) => Err(no_card(&url, &answer.not_a2a(&format!("an agent card ({cause})")).to_string())),
     }
+}
+
+/// What a card of version 0.3 says instead of interfaces: it is not spoken here, but whoever is told so should read which
+/// version it is.
+fn older(card: &[u8]) -> Option<AgentInterface> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Older {
+        url: String,
+        protocol_version: String,
+        #[serde(default)]
+        preferred_transport: Option<String>,
+    }
+    let Older { url, protocol_version, preferred_transport } = serde_json::from_slice(card).ok()?;
+    let protocol_binding = preferred_transport.unwrap_or_else(|| Binding::JsonRpc.word().to_owned());
+    Some(AgentInterface { url, protocol_binding, tenant: None, protocol_version })
 }
 
 impl Http {

@@ -411,6 +411,19 @@ fn the_first_interface_that_is_spoken_is_chosen_and_else_all_that_is_offered_is_
 }
 
 #[tokio::test]
+async fn b61_an_agent_that_speaks_an_older_version_is_named_with_it() {
+    let old = r#"{"name":"a","description":"d","version":"1","protocolVersion":"0.3.0","url":"http://h/rpc",
+        "preferredTransport":"JSONRPC","capabilities":{},"defaultInputModes":[],"defaultOutputModes":[],"skills":[]}"#;
+    let without = old.replace("\"preferredTransport\":\"JSONRPC\",", "");
+    for card in [old, &without] {
+        let server = serve([json(card)]).await;
+        let card = http().card("", &server.url("/")).await.unwrap();
+        let words = choose(&card, &[Binding::JsonRpc]).unwrap_err().to_string();
+        assert_eq!(words, "a offers JSONRPC 0.3.0 at http://h/rpc; JSONRPC of version 1.0 was expected");
+    }
+}
+
+#[tokio::test]
 async fn a_whole_answer_on_a_streaming_call_is_the_error_it_holds_and_never_an_empty_stream() {
     let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"no"}}"#;
     for content_type in ["application/json", ""] {

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod address;
 mod blocking;
+mod format;
 mod life;
 mod page;
 mod push;

@@ -10,6 +10,7 @@ mod data;
 mod page;
 mod prefix;
 mod push;
+mod shape;
 mod stream;
 mod wire;
 

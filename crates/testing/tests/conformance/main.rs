@@ -12,6 +12,7 @@ mod prefix;
 mod push;
 mod shape;
 mod stream;
+mod unseen;
 mod wire;
 
 use protocol::ErrorKind;

@@ -7,7 +7,7 @@ use testing::{Answer, Binding, Served};
 use crate::{UNKNOWN, conformance, next, played, refused, refused_as, stream, task};
 
 /// Every fault that the agent in its configurations can be brought to, with its error.
-async fn faults(binding: Binding) -> Vec<(ErrorKind, Answer)> {
+pub(crate) async fn faults(binding: Binding) -> Vec<(ErrorKind, Answer)> {
     let (full, nocap, req) = (conformance("full").await, conformance("nocap").await, conformance("req").await);
     let done = task(&full, binding, "tck-complete-task").await;
     let send = json!({"message": played("tck-complete-task")});

@@ -73,7 +73,8 @@ pub(crate) async fn open(
     if let Some(extensions) = extensions {
         request = request.header(media::EXTENSIONS_HEADER, extensions);
     }
-    let response = http.send(request.body(framed(&::grpc::call::write(call))?), &origin).await?;
+    let message = ::grpc::call::write(call).map_err(|cause| ClientError::Request(cause.to_string()))?;
+    let response = http.send(request.body(framed(&message)?), &origin).await?;
     let (status, headers) = (response.status(), headers_of(&response));
     let opened = |body| Opened {
         origin: origin.clone(),

@@ -9,6 +9,7 @@ use protocol::task::TaskView;
 use protocol::{AgentCard, Message, Method, StreamResponse, Task, TaskPushNotificationConfig};
 use serde::{Serialize, Serializer};
 
+use crate::depth::{self, TooDeep};
 use crate::read::{At, Reading, optional, written};
 use crate::task::By;
 use crate::wire::{self, send_message_response, stream_response};
@@ -18,40 +19,48 @@ fn bytes(message: &impl prost::Message) -> Bytes {
 }
 
 /// The answer to a message that is a task.
-pub fn sent_task(task: &TaskView<'_>) -> Bytes {
+pub fn sent_task(task: &TaskView<'_>) -> Result<Bytes, TooDeep> {
     let payload = Some(send_message_response::Payload::Task(task.into()));
-    bytes(&wire::SendMessageResponse { payload })
+    depth::task(At::Whole.field("task"), task)?;
+    Ok(bytes(&wire::SendMessageResponse { payload }))
 }
 
 /// The answer to a message that is a message.
-pub fn sent_message(message: &Message) -> Bytes {
+pub fn sent_message(message: &Message) -> Result<Bytes, TooDeep> {
     let payload = Some(send_message_response::Payload::Message(message.into()));
-    bytes(&wire::SendMessageResponse { payload })
+    depth::message(At::Whole.field("message"), message)?;
+    Ok(bytes(&wire::SendMessageResponse { payload }))
 }
 
 /// The first frame of a stream: the task.
-pub fn first(task: &TaskView<'_>) -> Bytes {
-    bytes(&wire::StreamResponse { payload: Some(stream_response::Payload::Task(task.into())) })
+pub fn first(task: &TaskView<'_>) -> Result<Bytes, TooDeep> {
+    depth::task(At::Whole.field("task"), task)?;
+    Ok(bytes(&wire::StreamResponse { payload: Some(stream_response::Payload::Task(task.into())) }))
 }
 
 /// A frame of a stream.
-pub fn event(event: &StreamResponse) -> Bytes {
-    bytes(&wire::StreamResponse::from(event))
+pub fn event(event: &StreamResponse) -> Result<Bytes, TooDeep> {
+    depth::event(event)?;
+    Ok(bytes(&wire::StreamResponse::from(event)))
 }
 
 /// One task.
-pub fn task(task: &TaskView<'_>) -> Bytes {
-    bytes(&wire::Task::from(task))
+pub fn task(task: &TaskView<'_>) -> Result<Bytes, TooDeep> {
+    depth::task(At::Whole, task)?;
+    Ok(bytes(&wire::Task::from(task)))
 }
 
 /// One page of tasks.
-pub fn tasks(page: &ListTasksPage<'_>) -> Bytes {
-    bytes(&wire::ListTasksResponse {
+pub fn tasks(page: &ListTasksPage<'_>) -> Result<Bytes, TooDeep> {
+    for (place, task) in page.tasks.iter().enumerate() {
+        depth::task(At::Whole.entry("tasks", place), task)?;
+    }
+    Ok(bytes(&wire::ListTasksResponse {
         tasks: page.tasks.iter().map(Into::into).collect(),
         next_page_token: page.next_page_token.to_owned(),
         page_size: i32::try_from(page.page_size).unwrap_or(i32::MAX),
         total_size: i32::try_from(page.total_size).unwrap_or(i32::MAX),
-    })
+    }))
 }
 
 /// One webhook.

@@ -11,6 +11,7 @@ use protocol::check::{Rules, no_rules};
 use protocol::{Call, Error, ErrorKind, Method, TaskState};
 
 use crate::data;
+use crate::depth::{self, TooDeep};
 use crate::read::{At, Reading, optional, written};
 use crate::task::By;
 use crate::wire;
@@ -24,7 +25,10 @@ pub fn read(method: Method, message: Bytes) -> Result<Call, Error> {
 /// Reads the request of an operation for a server with rules of its own. The error names what they find too.
 pub fn read_by(method: Method, message: Bytes, rules: &Rules<'_>) -> Result<Call, Error> {
     let mut reading = Reading::by(rules);
-    let call = reading.call(method, message).map_err(|_| ErrorKind::Parse)?;
+    let call = reading.call(method, message.clone()).or_else(|_| {
+        reading.found = depth::found(method, message);
+        if reading.found.is_empty() { Err(ErrorKind::Parse) } else { Ok(None) }
+    })?;
     call.filter(|_| reading.found.is_empty()).ok_or_else(|| Error::violations(reading.found.into()))
 }
 
@@ -149,8 +153,9 @@ impl Reading<'_> {
     }
 }
 
-/// Writes the request of a call.
-pub fn write(call: &Call) -> Bytes {
+/// Writes the request of a call. The error is that it holds what no other side would read.
+pub fn write(call: &Call) -> Result<Bytes, TooDeep> {
+    depth::call(call)?;
     let bytes = match call {
         Call::SendMessage(request) | Call::SendStreamingMessage(request) => send(request).encode_to_vec(),
         Call::GetTask(request) => wire::GetTaskRequest {
@@ -203,7 +208,7 @@ pub fn write(call: &Call) -> Bytes {
             wire::GetExtendedAgentCardRequest { tenant: written(request.tenant.as_ref()) }.encode_to_vec()
         }
     };
-    bytes.into()
+    Ok(bytes.into())
 }
 
 fn send(request: &SendMessageRequest) -> wire::SendMessageRequest {

@@ -9,6 +9,7 @@ use protocol::{Json, Object, Timestamp};
 use serde::{Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 
+use crate::depth::{TOO_DEEP, is_too_deep};
 use crate::read::{At, Reading};
 
 /// JSON as a message.
@@ -83,13 +84,15 @@ const NO_JSON: Wrong = Wrong::NotA("JSON, in which each value has a kind and eac
 
 impl Reading<'_> {
     pub(crate) fn json(&mut self, at: At<'_>, value: &Value) -> Option<Json> {
-        Json::of(&Shown(value)).ok().or_else(|| self.wrong(at, NO_JSON))
+        let json = Json::of(&Shown(value)).ok().or_else(|| self.wrong(at, NO_JSON))?;
+        if is_too_deep(json.text()) { self.wrong(at, TOO_DEEP) } else { Some(json) }
     }
 
     pub(crate) fn object(&mut self, at: At<'_>, object: Option<&Struct>) -> Option<Option<Object>> {
         let Some(object) = object else { return Some(None) };
-        let json = Json::of(&ShownObject(object)).and_then(Object::try_from);
-        json.ok().map(Some).or_else(|| self.wrong(at, NO_JSON))
+        let json = Json::of(&ShownObject(object)).and_then(Object::try_from).ok();
+        let json = json.or_else(|| self.wrong(at, NO_JSON))?;
+        if is_too_deep(json.text()) { self.wrong(at, TOO_DEEP) } else { Some(Some(json)) }
     }
 
     /// A moment. Digits beyond the milliseconds are dropped.

@@ -11,7 +11,10 @@
 //! - `data` and `metadata` travel as `google.protobuf.Value`: numbers are doubles (a larger one becomes the largest
 //!   double, and digits beyond the sixteenth are lost), the members of an object have no order, and of two members of one
 //!   name the last stays. A whole number comes back without a fraction.
-//! - A reader of protobuf stops at 100 nested messages, which is some thirty levels of JSON.
+//! - A reader of protobuf stops at 100 nested messages, so `data` and `metadata` hold at most 31 objects in one another,
+//!   or 47 lists. A request with more is refused with the field's name. An answer with more, which an agent made or which
+//!   came over another binding, is an InvalidAgentResponse whose metadata names the field; of a stream it is the end. The
+//!   other bindings carry such a task.
 //! - An authentication scheme of a card that the proto does not know keeps its name only.
 //! - Frames have no numbers, so a reader that comes back begins with the task; a quiet connection is kept by the pings of
 //!   HTTP/2 instead of comments.
@@ -23,12 +26,14 @@ pub mod call;
 mod card;
 mod codec;
 mod data;
+mod depth;
 mod push;
 mod read;
 pub mod status;
 mod task;
 
 pub use codec::Raw;
+pub use depth::TooDeep;
 use protocol::Method;
 
 /// What `build.rs` makes of the proto.

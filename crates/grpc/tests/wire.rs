@@ -44,12 +44,12 @@ fn over_json(method: Method, params: &Value) -> Result<Call, Error> {
 
 /// The call as this wire can carry it: numbers are doubles, members are sorted.
 fn carried(call: &Call) -> Call {
-    call::read(call.method(), call::write(call)).unwrap()
+    call::read(call.method(), call::write(call).unwrap()).unwrap()
 }
 
 /// A message as this wire can carry it.
 fn carried_message(message: Message) -> Arc<Message> {
-    let bytes = answer::event(&StreamResponse::Message(message.into()));
+    let bytes = answer::event(&StreamResponse::Message(message.into())).unwrap();
     let Answer::Event(StreamResponse::Message(message)) = answer::read(Method::SubscribeToTask, bytes).unwrap() else {
         panic!()
     };
@@ -139,9 +139,9 @@ proptest! {
 
     #[test]
     fn what_happens_to_a_task_comes_over_as_it_was(event in any::stream_response()) {
-        let bytes = answer::event(&event);
+        let bytes = answer::event(&event).unwrap();
         let Answer::Event(back) = answer::read(Method::SubscribeToTask, bytes.clone()).unwrap() else { panic!() };
-        let again = answer::event(&back);
+        let again = answer::event(&back).unwrap();
         prop_assert_eq!(&bytes, &again, "the bytes are the same each time");
         let json = serde_json::to_value(&event).ok();
         if let Some(json) = json.filter(doubles) {
@@ -235,21 +235,164 @@ fn what_only_protobuf_can_say_is_refused_by_name() {
     assert_eq!(garbage.kind(), ErrorKind::Parse);
     let bad_utf8 = call::read(Method::GetTask, Bytes::from_static(&[0x12, 1, 0xff])).unwrap_err();
     assert_eq!(bad_utf8.kind(), ErrorKind::Parse);
-    let mut deep = prost_types::Value { kind: Some(Kind::NullValue(0)) };
-    for _ in 0..200 {
-        deep = prost_types::Value { kind: Some(Kind::ListValue(prost_types::ListValue { values: vec![deep] })) };
+    let deep = by_hand::field(3, &by_hand::object(&json!({"": nested(0, 200)})));
+    let deep = call::read(Method::CancelTask, deep.into()).unwrap_err();
+    assert_eq!(violations(&deep), [("metadata", format!("metadata {DEPTH}").as_str())]);
+}
+
+const DEPTH: &str = "must be nested no deeper than gRPC carries, which is 31 objects or 47 lists";
+
+/// So many objects, or lists, in one another.
+fn nested(objects: usize, lists: usize) -> Value {
+    let inner = (0..lists).fold(json!(7), |inner, _| json!([inner]));
+    (0..objects).fold(inner, |inner, _| json!({"a[{": inner}))
+}
+
+/// Messages by hand, as deep as JSON is: whoever makes them of JSON stops where a reader does.
+mod by_hand {
+    use serde_json::Value;
+
+    pub fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut whole = vec![number << 3 | 2];
+        prost_reflect::prost::encoding::encode_varint(bytes.len() as u64, &mut whole);
+        whole.extend(bytes);
+        whole
     }
-    let mut list = vec![0x1a]; // field 3 of a CancelTaskRequest: `metadata`, {"": deep}
-    let member = deep.encode_to_vec();
-    let mut entry = vec![0x12];
-    prost_reflect::prost::encoding::encode_varint(member.len() as u64, &mut entry);
-    entry.extend(member);
-    let mut fields = vec![0x0a];
-    prost_reflect::prost::encoding::encode_varint(entry.len() as u64, &mut fields);
-    fields.extend(entry);
-    prost_reflect::prost::encoding::encode_varint(fields.len() as u64, &mut list);
-    list.extend(fields);
-    assert_eq!(call::read(Method::CancelTask, list.into()).unwrap_err().kind(), ErrorKind::Parse);
+
+    /// A `Value` of objects, lists and numbers.
+    pub fn value(json: &Value) -> Vec<u8> {
+        match json {
+            Value::Object(_) => field(5, &object(json)),
+            Value::Array(items) => field(6, &items.iter().flat_map(|item| field(1, &value(item))).collect::<Vec<_>>()),
+            other => [&[2 << 3 | 1], other.as_f64().unwrap().to_le_bytes().as_slice()].concat(),
+        }
+    }
+
+    /// A `Struct`.
+    pub fn object(json: &Value) -> Vec<u8> {
+        let members = json.as_object().unwrap().iter();
+        members
+            .flat_map(|(name, inner)| field(1, &[field(1, name.as_bytes()), field(2, &value(inner))].concat()))
+            .collect()
+    }
+
+    /// A request that sends a text and a part with data.
+    pub fn send(data: &Value, of_part: &Value, of_message: &Value, metadata: &Value) -> Vec<u8> {
+        let part = [field(4, &value(data)), field(5, &object(of_part))].concat();
+        let message = [
+            field(1, b"m"),
+            vec![4 << 3, 1],
+            field(5, &field(1, b"x")),
+            field(5, &part),
+            field(6, &object(of_message)),
+        ];
+        [field(2, &message.concat()), field(4, &object(metadata))].concat()
+    }
+}
+
+#[test]
+fn what_is_nested_deeper_than_a_reader_follows_is_neither_taken_nor_sent_and_named() {
+    // As deep as can be, taken and given back from the deepest place.
+    for (objects, lists) in [(31, 1), (0, 47), (30, 2), (1, 46)] {
+        let all = nested(objects, lists);
+        let metadata = if objects == 0 { json!({}) } else { all.clone() };
+        let bytes = by_hand::send(&all, &metadata, &metadata, &metadata);
+        let call = call::read(Method::SendMessage, bytes.into()).unwrap();
+        let Call::SendMessage(request) = &call else { panic!("{call:?}") };
+        assert_eq!(request.message.parts[1].content, protocol::Content::Data(Json::of(&all).unwrap()));
+        assert_eq!(call::read(Method::SendMessage, call::write(&call).unwrap()).unwrap(), call);
+        let mut task: Task = serde_json::from_value(json!({"id": "t", "contextId": "c", "status": {}})).unwrap();
+        task.status.message = Some(Arc::new(request.message.clone()));
+        task.history.push(Arc::new(request.message.clone()));
+        let frame = answer::first(&task.view(None, true)).unwrap();
+        assert!(answer::read(Method::SubscribeToTask, frame).is_ok());
+        let page =
+            ListTasksPage { tasks: vec![task.view(None, true)], next_page_token: "", page_size: 1, total_size: 1 };
+        assert!(answer::read(Method::ListTasks, answer::tasks(&page).unwrap()).is_ok());
+    }
+    // One more, and so many that a reader stops: the same words.
+    for (objects, lists) in [(32, 0), (31, 2), (0, 48), (33, 0), (34, 0), (0, 60), (90, 0), (100, 100)] {
+        let (deep, fine) = (nested(objects, lists), json!({"a": 1}));
+        let metadata = json!({"b": deep});
+        let places = ["message.parts[1].data", "message.parts[1].metadata", "message.metadata", "metadata"];
+        for (at, field) in places.into_iter().enumerate() {
+            let mut all = [&fine; 4];
+            all[at] = if at == 0 { &deep } else { &metadata };
+            let bytes = Bytes::from(by_hand::send(all[0], all[1], all[2], all[3]));
+            for method in [Method::SendMessage, Method::SendStreamingMessage] {
+                let error = call::read(method, bytes.clone()).unwrap_err();
+                let words = format!("{} {DEPTH}", field.rsplit('.').next().unwrap());
+                assert_eq!(violations(&error), [(field, words.as_str())], "{objects} {lists}");
+            }
+            let message = json!({
+                "messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}, {"data": all[0], "metadata": all[1]}],
+                "metadata": all[2]
+            });
+            if let Ok(call) = over_json(Method::SendMessage, &json!({"message": message, "metadata": all[3]})) {
+                let refused = call::write(&call).unwrap_err().to_string();
+                assert_eq!(refused, format!("{field} is nested deeper than gRPC carries"));
+            }
+        }
+        // A reader that stops has found nothing else.
+        if objects >= 34 || lists >= 60 {
+            let bytes = by_hand::send(&deep, &metadata, &metadata, &metadata);
+            let error = call::read(Method::SendMessage, bytes.into()).unwrap_err();
+            assert_eq!(violations(&error).iter().map(|(field, _)| *field).collect::<Vec<_>>(), places);
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_no_reader_would_follow_names_the_field() {
+    let part = json!([{"data": nested(40, 0)}]);
+    let said = json!({"messageId": "m", "role": "ROLE_AGENT", "parts": part});
+    let task = |member: &str, value: Value| {
+        let mut task = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}});
+        *task.pointer_mut("/status").unwrap() = if member == "status" { value.clone() } else { task["status"].clone() };
+        if member != "status" {
+            task[member] = value;
+        }
+        serde_json::from_value::<Task>(task).unwrap()
+    };
+    for (member, value, field) in [
+        ("status", json!({"state": "TASK_STATE_WORKING", "message": said}), "status.message.parts[0].data"),
+        ("artifacts", json!([{"artifactId": "a", "parts": part}]), "artifacts[0].parts[0].data"),
+        ("history", json!([said]), "history[0].parts[0].data"),
+        ("metadata", nested(40, 0), "metadata"),
+    ] {
+        let task = task(member, value);
+        let view = task.view(None, true);
+        let page = ListTasksPage { tasks: vec![view], next_page_token: "", page_size: 1, total_size: 1 };
+        for (refused, place) in [
+            (answer::task(&view), field.to_owned()),
+            (answer::first(&view), format!("task.{field}")),
+            (answer::sent_task(&view), format!("task.{field}")),
+            (answer::tasks(&page), format!("tasks[0].{field}")),
+        ] {
+            let error = Error::from(refused.unwrap_err());
+            let told = serde_json::to_value(&error).unwrap()["data"][0].clone();
+            assert_eq!((error.kind(), &told["metadata"]["field"]), (ErrorKind::InvalidAgentResponse, &json!(place)));
+        }
+    }
+    for (event, field) in [
+        (json!({"message": said}), "message.parts[0].data"),
+        (
+            json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"message": said}}}),
+            "statusUpdate.status.message.parts[0].data",
+        ),
+        (
+            json!({"statusUpdate": {"taskId": "t", "contextId": "c", "status": {}, "metadata": nested(40, 0)}}),
+            "statusUpdate.metadata",
+        ),
+        (
+            json!({"artifactUpdate": {"taskId": "t", "contextId": "c", "artifact": {"artifactId": "a", "parts": part}}}),
+            "artifactUpdate.artifact.parts[0].data",
+        ),
+    ] {
+        let event: StreamResponse = serde_json::from_value(event).unwrap();
+        let refused = answer::event(&event).unwrap_err().to_string();
+        assert_eq!(refused, format!("{field} is nested deeper than gRPC carries"));
+    }
 }
 
 #[test]
@@ -353,14 +496,14 @@ fn answers_serialize_as_http_json_writes_them() {
     let read = |method, bytes| serde_json::to_value(answer::read(method, bytes).unwrap()).unwrap();
     let view = task.view(Some(1), false);
     let trimmed = serde_json::to_value(view).unwrap();
-    assert_eq!(read(Method::GetTask, answer::task(&view)), trimmed);
-    assert_eq!(read(Method::SendMessage, answer::sent_task(&view)), json!({"task": trimmed}));
-    assert_eq!(read(Method::SubscribeToTask, answer::first(&view)), json!({"task": trimmed}));
+    assert_eq!(read(Method::GetTask, answer::task(&view).unwrap()), trimmed);
+    assert_eq!(read(Method::SendMessage, answer::sent_task(&view).unwrap()), json!({"task": trimmed}));
+    assert_eq!(read(Method::SubscribeToTask, answer::first(&view).unwrap()), json!({"task": trimmed}));
     let message = task.history[0].clone();
     let sent = serde_json::to_value(SendMessageResponse::Message(message.clone())).unwrap();
-    assert_eq!(read(Method::SendMessage, answer::sent_message(&message)), sent);
+    assert_eq!(read(Method::SendMessage, answer::sent_message(&message).unwrap()), sent);
     let page = ListTasksPage { tasks: vec![view], next_page_token: "n", page_size: 50, total_size: 7 };
-    let bytes = answer::tasks(&page);
+    let bytes = answer::tasks(&page).unwrap();
     assert_eq!(read(Method::ListTasks, bytes), serde_json::to_value(&page).unwrap());
     let config: protocol::TaskPushNotificationConfig = serde_json::from_value(json!({
         "id": "i", "taskId": "t", "url": "u", "token": "k", "authentication": {"scheme": "Bearer", "credentials": "s"}

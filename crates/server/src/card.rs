@@ -31,6 +31,8 @@ pub(crate) struct Cards {
     tenants: Vec<String>,
     /// The port of the gRPC binding, where it is served.
     grpc: Option<u16>,
+    /// Where it is reached instead.
+    grpc_public_url: Option<String>,
     since: String,
     written: Mutex<HashMap<Arc<str>, Written>>,
 }
@@ -77,8 +79,12 @@ impl Cards {
             tenants: setup.tenants.clone(),
             #[cfg(feature = "grpc")]
             grpc: setup.grpc.as_ref().and_then(|listener| Some(listener.local_addr().ok()?.port())),
+            #[cfg(feature = "grpc")]
+            grpc_public_url: setup.grpc_public_url.clone(),
             #[cfg(not(feature = "grpc"))]
             grpc: None,
+            #[cfg(not(feature = "grpc"))]
+            grpc_public_url: None,
             since: httpdate::fmt_http_date(SystemTime::now()),
             written: Mutex::default(),
         }
@@ -93,7 +99,8 @@ impl Cards {
         if let Some(port) = self.grpc {
             let base = base_url.parse::<http::Uri>().unwrap_or_default();
             let host = base.host().unwrap_or("localhost");
-            places.push((format!("{host}:{port}"), "GRPC"));
+            let usual = || format!("{host}:{port}");
+            places.push((self.grpc_public_url.clone().unwrap_or_else(usual), "GRPC"));
         }
         let of_tenant = |tenant: Option<&String>| {
             let interfaces = places.iter().map(|(url, binding)| AgentInterface {

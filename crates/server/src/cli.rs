@@ -25,6 +25,11 @@ pub struct Flags {
     #[cfg(feature = "grpc")]
     #[arg(long, env = "A2A_GRPC", value_name = "ADDR")]
     pub grpc: Option<SocketAddr>,
+    /// Where clients reach gRPC, such as agents.example:443 or https://agents.example, when that is not the host of the
+    /// other bindings with the port of --grpc.
+    #[cfg(feature = "grpc")]
+    #[arg(long, env = "A2A_GRPC_PUBLIC_URL", value_name = "URL", requires = "grpc", value_parser = grpc_url)]
+    pub grpc_public_url: Option<String>,
     /// A host name, beside localhost, under which clients reach this agent. Repeatable.
     #[arg(long, env = "A2A_HOST", value_name = "NAME", value_delimiter = ',')]
     pub host: Vec<String>,
@@ -210,6 +215,25 @@ fn path(text: &str) -> Result<String, String> {
     }
 }
 
+/// What clients of gRPC dial: a host and a port, or the URL of a host.
+#[cfg(feature = "grpc")]
+fn grpc_url(text: &str) -> Result<String, String> {
+    let trimmed = text.trim_end_matches('/');
+    let uri: Option<http::Uri> = trimmed.parse().ok();
+    let fits = uri.is_some_and(|uri| match (uri.scheme_str(), uri.authority()) {
+        (Some("http" | "https"), Some(authority)) => {
+            uri.path() == "/" && uri.query().is_none() && !authority.as_str().contains('@')
+        }
+        (None, Some(authority)) => authority.port_u16().is_some() && !authority.as_str().contains('@'),
+        _ => false,
+    });
+    if fits {
+        Ok(trimmed.to_owned())
+    } else {
+        Err("this is a host and a port, such as agents.example:443, or the URL of a host".to_owned())
+    }
+}
+
 fn tenant(text: &str) -> Result<String, String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.~".contains(letter);
     // The paths of HTTP+JSON begin with one of these when they name no tenant.
@@ -337,6 +361,8 @@ fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     setup.credentials = token.into_iter().map(|token| Credential { token, principal: "operator".into() }).collect();
     setup.signing_keys.extend(defaults.signing_key);
     setup.public_url.clone_from(&flags.public_url);
+    #[cfg(feature = "grpc")]
+    setup.grpc_public_url.clone_from(&flags.grpc_public_url);
     setup.hosts.clone_from(&flags.host);
     setup.tenants.clone_from(&flags.tenants);
     setup.timestamps = flags.extensions.contains(&ExtensionChoice::Timestamps);
@@ -450,6 +476,20 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "grpc")]
+    #[test]
+    fn where_grpc_is_reached_is_a_host_and_a_port_or_the_url_of_a_host() {
+        for fine in ["agents.example:443", "[::1]:9", "https://agents.example", "http://agents.example:8080"] {
+            assert_eq!(grpc_url(fine).as_deref(), Ok(fine));
+        }
+        assert_eq!(grpc_url("https://agents.example/").as_deref(), Ok("https://agents.example"));
+        for wrong in
+            ["", "agents.example", "https://", "https://h/path", "https://h?x", "grpc:x", "u@h:1", "h:x", "ftp://h"]
+        {
+            assert!(grpc_url(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn w10_a_tenant_is_one_plain_segment_that_no_other_path_begins_with() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use ::grpc::{Raw, answer, status};
+use ::grpc::{Raw, TooDeep, answer, status};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -183,19 +183,30 @@ async fn call(host: &Host, caller: Caller, method: Method, mut requests: Streami
         .map_err(refused)?;
     Ok(match host.carry_out(caller, call, None).await.map_err(refused)? {
         Answer::Sent { sent, history, ticket } => match sent {
-            Sent::Message(message) => Frames::one(answer::sent_message(&message), Some(ticket)),
-            Sent::Task(task) => Frames::one(answer::sent_task(&read(&task)?.view(history, true)), Some(ticket)),
+            Sent::Message(message) => Frames::one(answer::sent_message(&message).map_err(too_deep)?, Some(ticket)),
+            Sent::Task(task) => {
+                Frames::one(answer::sent_task(&read(&task)?.view(history, true)).map_err(too_deep)?, Some(ticket))
+            }
             Sent::Stream(_) => return Err(refused(ErrorKind::Internal.into())),
         },
         Answer::Frames { sent, history, ticket } => match sent {
-            Sent::Message(message) => Frames::one(answer::event(&protocol::StreamResponse::Message(message)), ticket),
-            Sent::Task(task) => Frames::one(answer::first(&read(&task)?.view(history, true)), ticket),
+            Sent::Message(message) => {
+                Frames::one(answer::event(&protocol::StreamResponse::Message(message)).map_err(too_deep)?, ticket)
+            }
+            Sent::Task(task) => {
+                Frames::one(answer::first(&read(&task)?.view(history, true)).map_err(too_deep)?, ticket)
+            }
             Sent::Stream(reader) => Frames { one: None, reader: Some(reader), history, ticket },
         },
-        Answer::Task { task, history } => Frames::one(answer::task(&read(&task)?.view(history, true)), None),
+        Answer::Task { task, history } => {
+            Frames::one(answer::task(&read(&task)?.view(history, true)).map_err(too_deep)?, None)
+        }
         Answer::Page { page, request } => {
             let tasks = page.tasks.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-            Frames::one(answer::tasks(&shown(&page, &tasks, &request, &Cursor::after(&page), view_of)), None)
+            Frames::one(
+                answer::tasks(&shown(&page, &tasks, &request, &Cursor::after(&page), view_of)).map_err(too_deep)?,
+                None,
+            )
         }
         Answer::Config(config) => Frames::one(answer::config(&config), None),
         Answer::Configs(configs) => Frames::one(answer::configs(&configs), None),
@@ -203,6 +214,12 @@ async fn call(host: &Host, caller: Caller, method: Method, mut requests: Streami
         Answer::Card(card) => Frames::one(answer::card(&card), None),
         Answer::Unauthenticated => return Err(unauthenticated()),
     })
+}
+
+/// What an agent said cannot be read on this binding.
+fn too_deep(cause: TooDeep) -> Status {
+    tracing::warn!(%cause, "an answer is refused");
+    status::of(&cause.into())
 }
 
 fn read(task: &Told) -> Result<Arc<Task>, Status> {
@@ -245,8 +262,8 @@ impl Stream for Frames {
         let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
         reader.poll_next(context).map(|heard| {
             heard.map(|heard| match heard {
-                Heard::Task(task) => Ok(answer::first(&task.view(history, true))),
-                Heard::Event(event) => Ok(event.message().clone()),
+                Heard::Task(task) => answer::first(&task.view(history, true)).map_err(too_deep),
+                Heard::Event(event) => event.message().clone().map_err(too_deep),
                 Heard::BrokenOff => Err(status::of(&ErrorKind::Internal.into())),
             })
         })

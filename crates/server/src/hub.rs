@@ -25,7 +25,7 @@ pub struct Event {
     pub change: Change,
     json: OnceLock<Bytes>,
     #[cfg(feature = "grpc")]
-    message: OnceLock<Bytes>,
+    message: OnceLock<Result<Bytes, ::grpc::TooDeep>>,
 }
 
 impl Event {
@@ -66,7 +66,7 @@ impl Event {
 
     /// The event as a message of gRPC, written once.
     #[cfg(feature = "grpc")]
-    pub fn message(&self) -> &Bytes {
+    pub fn message(&self) -> &Result<Bytes, ::grpc::TooDeep> {
         self.message.get_or_init(|| ::grpc::answer::event(&self.response()))
     }
 }

@@ -47,6 +47,10 @@ pub struct Setup {
     /// Where gRPC is served, beside the bindings over HTTP. The card then names its port.
     #[cfg(feature = "grpc")]
     pub grpc: Option<tokio::net::TcpListener>,
+    /// What the card says of where gRPC is reached, when that is not the host of the other bindings and the port of the
+    /// listener: a host and a port, or a URL.
+    #[cfg(feature = "grpc")]
+    pub grpc_public_url: Option<String>,
     /// The origins whose pages may read answers, or `*` for all of them. Empty: none.
     pub cors: Vec<String>,
     /// Which resent messages join their first attempt.
@@ -141,6 +145,8 @@ impl Setup {
             plain_json: false,
             #[cfg(feature = "grpc")]
             grpc: None,
+            #[cfg(feature = "grpc")]
+            grpc_public_url: None,
             cors: Vec::new(),
             dedupe: Dedupe::default(),
             allow_local_webhooks: false,

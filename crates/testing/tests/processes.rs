@@ -244,6 +244,21 @@ fn with_its_flag_an_agent_serves_grpc_too_and_the_planner_calls_it_there() {
 }
 
 #[test]
+fn w12_behind_a_proxy_the_card_says_where_grpc_is_reached() {
+    let flags = ["--grpc", "127.0.0.1:0", "--grpc-public-url", "https://agents.example/"];
+    let agent = Agent::start_with("test-runner", &flags);
+    let card: serde_json::Value =
+        serde_json::from_str(&get(&agent, "/.well-known/agent-card.json", "localhost:1")).unwrap();
+    assert_eq!(card["supportedInterfaces"][2]["url"], "https://agents.example");
+    for wrong in
+        [&["--grpc-public-url", "agents.example:443"][..], &["--grpc", "127.0.0.1:0", "--grpc-public-url", "x"]]
+    {
+        let refused = Command::new(programs().join("test-runner")).args(wrong).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
 fn w09_the_planner_shows_when_things_were_made_where_the_agent_tells() {
     let names = ["test-runner", "code-reviewer", "deployer"];
     let agents: Vec<_> =

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod client_side;
+mod deep;
 mod errors;
 mod service;
 

@@ -132,6 +132,9 @@ async fn w12_the_card_names_the_host_of_the_other_bindings_and_the_port_of_this_
     let answer = public.http("GET", "/.well-known/agent-card.json", &[], "").await;
     let port = public.grpc_address.rsplit(':').next().unwrap();
     assert_eq!(answer.body["supportedInterfaces"][2]["url"], format!("agents.example:{port}"));
+    let behind = serve(echo(), |setup| setup.grpc_public_url = Some("grpc.example:443".into())).await;
+    let answer = behind.http("GET", "/.well-known/agent-card.json", &[], "").await;
+    assert_eq!(answer.body["supportedInterfaces"][2]["url"], "grpc.example:443");
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@
 #     scripts/fuzz.sh 60 part timestamp  # 60 s of these two
 #
 # The engine is libFuzzer where there are cargo-fuzz (`cargo install cargo-fuzz`), a nightly toolchain and a C++
-# compiler; what it learns is kept in fuzz/grown, and MINIMISE=1 makes the least of it that reaches as much the corpus.
-# Elsewhere it is the mutator of fuzz/tests/short.rs, optimised, which learns nothing.
+# compiler; it goes on from what it learned before, which is kept in fuzz/grown. Elsewhere it is the mutator of
+# fuzz/tests/short.rs, optimised, which learns nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,11 +30,4 @@ for target in "${targets[@]}"; do
   grown=fuzz/grown/$target corpus=fuzz/corpus/$target
   mkdir -p "$grown"
   fuzz "$target" "$grown" "$corpus" -- -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1
-  if [[ ${MINIMISE:-} == 1 ]]; then
-    least=$(mktemp -d)
-    fuzz "$target" "$least" "$corpus" "$grown" -- -merge=1
-    rm -r "$corpus"
-    mv "$least" "$corpus"
-    chmod 755 "$corpus"
-  fi
 done

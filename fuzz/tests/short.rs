@@ -151,10 +151,10 @@ fn a_timestamp_holds() {
     short("timestamp");
 }
 
-/// Found nowhere else: a corpus of which a person reads nothing is kept small.
+/// A corpus, of which a person reads nothing, is no place to put everything in.
 #[test]
 fn the_corpus_is_small() {
     let files: Vec<Vec<u8>> = TARGETS.into_iter().flat_map(|(name, _)| corpus(name)).collect();
-    assert!(files.len() < 200, "{}", files.len());
+    assert!(files.len() < 500, "{}", files.len());
     assert!(files.iter().map(Vec::len).sum::<usize>() < 256 << 10);
 }

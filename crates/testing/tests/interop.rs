@@ -100,7 +100,12 @@ async fn an_instruction_goes_around_a_ring_and_every_agent_adds_its_word() {
 async fn a_webhook_has_every_word_before_the_caller_has_its_answer() {
     let agents = [interop(Duration::ZERO).await, interop(Duration::ZERO).await];
     for transport in TRANSPORTS {
-        let hooks = Webhooks::new().await;
+        // Each webhook takes its time, and the next one of the task waits for it.
+        let slow = |_| async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            200
+        };
+        let hooks = Webhooks::answering_later(slow).await;
         // Without a scheme, as some agents of the kit name it.
         let url = hooks.url.trim_start_matches("http://").trim_end_matches("/hook").to_owned();
         let behavior = Behavior::PushNotification(PushNotification { url });

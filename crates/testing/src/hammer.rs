@@ -21,12 +21,12 @@
 
 mod agent;
 mod client;
-mod follow;
+pub(crate) mod follow;
 mod hooks;
 mod memory;
-mod plan;
+pub(crate) mod plan;
 mod visit;
-mod wire;
+pub(crate) mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -50,7 +50,7 @@ pub use memory::resident;
 
 /// Something that must not be.
 #[derive(Debug)]
-struct Wrong(String);
+pub(crate) struct Wrong(pub String);
 
 impl From<String> for Wrong {
     fn from(wrong: String) -> Self {

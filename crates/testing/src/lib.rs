@@ -1,14 +1,16 @@
 //! What the tests that span crates share: an agent from a closure, a served agent, a way to talk to it over all
-//! bindings, a store that is slow or fails, a PostgreSQL and a wire to it that can be cut, a receiver of webhooks, the agents as processes, and the
-//! [hammer]. A dev-dependency only.
+//! bindings, a store that is slow or fails, a PostgreSQL and a wire to it that can be cut, a receiver of webhooks, the agents as processes, [replicas] that are
+//! killed, an agent that [crash]es, and the [hammer]. A dev-dependency only.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod agent;
+pub mod crash;
 mod foreign;
 pub mod hammer;
 mod postgres;
 mod program;
+pub mod replicas;
 mod slow;
 mod talk;
 mod task;

@@ -24,6 +24,11 @@ pub fn programs() -> &'static Path {
         for package in ["planner", "test-runner", "code-reviewer", "deployer"] {
             build.args(["--package", package]);
         }
+        // What the tests are built with: nothing is built twice.
+        build.args(["--features", "test-runner/postgres"]);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
         assert!(build.status().unwrap().success(), "the programs are built");
         folder
     })

@@ -164,3 +164,27 @@ fn is_later(before: &Task, now: &Task) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// A task holds all that was told of it before: each artifact's parts, in their order, and no older status.
+pub fn agrees_so_far(before: &Task, now: &Task) -> Result<(), String> {
+    is_later(before, now)?;
+    each_message_once(now)?;
+    for artifact in &before.artifacts {
+        let there = now.artifacts.iter().find(|there| there.artifact_id == artifact.artifact_id);
+        let goes_on = |there: &protocol::Artifact| {
+            artifact.parts.iter().zip(there.parts.iter()).filter(|(before, now)| before == now).count()
+                == artifact.parts.iter().count()
+        };
+        if !there.is_some_and(|there| goes_on(there)) {
+            return Err(format!("of artifact {} something is gone that was told", artifact.artifact_id));
+        }
+    }
+    let said = before.history.iter().chain(&before.status.message).filter(|message| message.role == Role::Agent);
+    let known = |message: &Message| {
+        now.history.iter().chain(&now.status.message).any(|there| there.message_id == message.message_id)
+    };
+    match said.map(|message| &**message).find(|message| !known(message)) {
+        Some(gone) => Err(format!("message {} is gone, which was told", gone.message_id)),
+        None => Ok(()),
+    }
+}

@@ -19,7 +19,7 @@ mod wire;
 
 pub use agent::{Apart, Scripted, Served, card, scripted, serve};
 pub use postgres::Postgres;
-pub use program::{Program, program, programs, skip};
+pub use program::{Program, example, program, programs, skip};
 pub use slow::Slow;
 pub use talk::{Answer, Binding, Stream, message, send};
 pub use task::{chunk, frame_state, id, immediately, rebuilt, state, texts, to};

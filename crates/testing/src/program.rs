@@ -34,6 +34,16 @@ pub fn programs() -> &'static Path {
     })
 }
 
+/// An example of this package's, built if it is not.
+pub fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().unwrap().parent().unwrap();
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "testing", "--example", name, "--target-dir"]);
+    assert!(build.arg(folder.parent().unwrap()).status().unwrap().success(), "the example is built");
+    folder.join("examples").join(name)
+}
+
 /// A program with a state directory of its own, so that tests share no file with each other or with a person.
 pub fn program(name: &str, state: &Path) -> Command {
     let mut command = Command::new(programs().join(name));

@@ -6,42 +6,45 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+/// The folder that this test was built in.
+fn built() -> PathBuf {
+    // A test is target/PROFILE/deps/NAME.
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().parent().unwrap().to_owned()
+}
+
+fn build(arguments: &[&str]) {
+    let folder = built();
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--target-dir"]).arg(folder.parent().unwrap()).args(arguments);
+    // What cargo says to a test about its package: a build script that asks (ring's does) would run again, and
+    // everything above it be compiled again, here and after the next command.
+    let told = std::env::vars().map(|(name, _)| name);
+    for name in told.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+        build.env_remove(name);
+    }
+    if folder.ends_with("release") {
+        build.arg("--release");
+    }
+    assert!(build.status().unwrap().success(), "cargo build {arguments:?}");
+}
+
 /// The folder of the programs, built if they are not.
 pub fn programs() -> &'static Path {
     static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
-        // A test is target/PROFILE/deps/NAME.
-        let test = std::env::current_exe().unwrap();
-        let folder = test.parent().unwrap().parent().unwrap().to_owned();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--target-dir"]).arg(folder.parent().unwrap());
-        // What cargo says to a test about its package: a build script that asks (ring's does) would run again, and
-        // everything above it be compiled again, here and after the next command.
-        let told = std::env::vars().map(|(name, _)| name);
-        for name in told.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
-            build.env_remove(name);
-        }
-        for package in ["planner", "test-runner", "code-reviewer", "deployer"] {
-            build.args(["--package", package]);
-        }
-        // What the tests are built with: nothing is built twice.
-        build.args(["--features", "test-runner/postgres"]);
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the programs are built");
-        folder
+        let packages = ["planner", "test-runner", "code-reviewer", "deployer"];
+        let packages: Vec<&str> = packages.iter().flat_map(|package| ["--package", *package]).collect();
+        // With what the tests are built with: nothing is built twice.
+        build(&[&packages[..], &["--features", "test-runner/postgres"]].concat());
+        built()
     })
 }
 
 /// An example of this package's, built if it is not.
 pub fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().unwrap().parent().unwrap();
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "testing", "--example", name, "--target-dir"]);
-    assert!(build.arg(folder.parent().unwrap()).status().unwrap().success(), "the example is built");
-    folder.join("examples").join(name)
+    build(&["--package", "testing", "--example", name]);
+    built().join("examples").join(name)
 }
 
 /// A program with a state directory of its own, so that tests share no file with each other or with a person.

@@ -7,6 +7,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -17,7 +19,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 use signature::{Form, check, jwks};
-use testing::{Program, skip};
+use testing::{Program, programs, skip};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Sdk {
@@ -412,5 +414,44 @@ fn w14_a_card_that_an_sdk_signed_verifies_here_and_a_changed_one_does_not() {
         assert_eq!(check(&card, &keys)[0].result, Ok(Form::Specification), "{who}: {card}");
         card["description"] = "another".into();
         assert!(check(&card, &keys)[0].result.is_err(), "{who}");
+    }
+}
+
+/// What the planner says of a card that somebody serves.
+fn verified(card: &Value, keys: &Path) -> (Option<i32>, String) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let card = card.to_string();
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            asked.extend(byte);
+        }
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n", card.len());
+        write!(stream, "{head}Connection: close\r\n\r\n{card}").unwrap();
+    });
+    let mut planner = Command::new(programs().join("planner"));
+    let output = planner.args(["card", &url, "--verify", "--jwks"]).arg(keys).output().unwrap();
+    serving.join().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), said)
+}
+
+#[test]
+fn w14_the_planner_says_that_a_card_which_an_sdk_signed_holds_and_a_changed_one_does_not() {
+    for run in runs() {
+        let (signatures, who) = run.of("signatures");
+        let keys = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&keys, signatures["keys"].to_string()).unwrap();
+        let (code, said) = verified(&signatures["signed"], keys.path());
+        assert_eq!(code, Some(0), "{who}: {said}");
+        assert!(said.contains(": holds, over the form of specification 8.4.1"), "{who}: {said}");
+        let mut changed = signatures["signed"].clone();
+        changed["name"] = "another".into();
+        let (code, said) = verified(&changed, keys.path());
+        assert!(code == Some(1) && said.contains("no signature of the card holds"), "{who}: {said}");
     }
 }

@@ -4,6 +4,9 @@
 //! [`TestRunner`] is the agent; a server runs it. The card stands here and not in a story: it is who the agent is, and
 //! stays the same when the agent recites another story or stops reciting.
 
+#[cfg(feature = "real")]
+pub mod real;
+
 use std::sync::Arc;
 
 use protocol::card::{AgentCapabilities, AgentProvider, AgentSkill};
@@ -27,6 +30,9 @@ pub struct TestRunner {
 enum Work {
     /// A script, told word for word.
     Recital(Script),
+    /// Real suites.
+    #[cfg(feature = "real")]
+    Real(real::Runner),
 }
 
 impl TestRunner {
@@ -35,10 +41,18 @@ impl TestRunner {
         Self { work: Work::Recital(script) }
     }
 
+    /// A test-runner that runs real suites.
+    #[cfg(feature = "real")]
+    pub fn working(runner: real::Runner) -> Self {
+        Self { work: Work::Real(runner) }
+    }
+
     /// What to tell whoever starts it.
     pub fn notice(&self) -> String {
         match &self.work {
             Work::Recital(script) => format!("{NAME} recites the story {}; it runs no real tests", script.story()),
+            #[cfg(feature = "real")]
+            Work::Real(runner) => format!("{NAME} {}", runner.notice()),
         }
     }
 }
@@ -52,6 +66,8 @@ impl Agent for TestRunner {
         Box::pin(async move {
             match &self.work {
                 Work::Recital(script) => script.tell(&job, &say).await,
+                #[cfg(feature = "real")]
+                Work::Real(runner) => runner.turn(&job, &say).await,
             }
         })
     }

@@ -51,6 +51,9 @@ struct Real {
     /// How many suites run at once; the rest wait in their order.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     jobs: usize,
+    /// Runs suites without bwrap even where it is installed.
+    #[arg(long)]
+    no_sandbox: bool,
     /// Where runs have their folders. Without it: a2a/test-runner in the user's cache directory.
     #[arg(long, value_name = "FOLDER")]
     work_dir: Option<PathBuf>,
@@ -68,7 +71,8 @@ impl Real {
             return Ok(None);
         }
         let base = self.work_dir.unwrap_or_else(real::work_dir);
-        Runner::new(projects, &base, self.jobs).map(|runner| Some(TestRunner::working(runner)))
+        let runner = Runner::new(projects, &base, self.jobs)?;
+        Ok(Some(TestRunner::working(if self.no_sandbox { runner.without_sandbox() } else { runner })))
     }
 }
 

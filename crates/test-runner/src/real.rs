@@ -53,6 +53,9 @@ pub struct Runner {
     repositories: Vec<OnceCell<PathBuf>>,
     shelf: Shelf,
     queue: Arc<Queue>,
+    /// Whether a sandbox may be used at all.
+    sandboxed: bool,
+    /// Whether there is one, which is tried out once.
     sandbox: OnceCell<bool>,
 }
 
@@ -76,7 +79,13 @@ impl Runner {
             }
         }
         let repositories = projects.iter().map(|_| OnceCell::new()).collect();
-        Ok(Self { projects, repositories, shelf, queue: Queue::new(jobs), sandbox: OnceCell::new() })
+        Ok(Self { projects, repositories, shelf, queue: Queue::new(jobs), sandboxed: true, sandbox: OnceCell::new() })
+    }
+
+    /// Runs suites without `bwrap` even where it is installed.
+    pub fn without_sandbox(mut self) -> Self {
+        self.sandboxed = false;
+        self
     }
 
     /// What to tell whoever starts it.
@@ -84,12 +93,16 @@ impl Runner {
         let projects = ask::listed(self.projects.iter().map(|project| project.name.as_str()));
         let has_bwrap = std::env::var_os("PATH")
             .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("bwrap").is_file()));
-        let how = if has_bwrap { "inside bwrap" } else { "without a sandbox, as bwrap is not installed" };
+        let how = match (self.sandboxed, has_bwrap) {
+            (true, true) => "inside bwrap",
+            (true, false) => "without a sandbox, as bwrap is not installed",
+            (false, _) => "without a sandbox",
+        };
         format!("runs the real tests of {projects}, {how}")
     }
 
     async fn has_sandbox(&self) -> bool {
-        *self.sandbox.get_or_init(process::has_sandbox).await
+        self.sandboxed && *self.sandbox.get_or_init(process::has_sandbox).await
     }
 
     /// Works on one turn.
@@ -119,13 +132,19 @@ impl Runner {
                 _ = moves.changed() => {}
             }
         }
-        match self.test(job, say, &wanted).await {
+        let end = self.test(job, say, &wanted).await;
+        // The next one may begin before anybody hears that this one has ended.
+        drop(place);
+        match end {
+            Ok(End::Done(words)) => Ok(say.done(words).await?),
+            Ok(End::Failed(words)) => Ok(say.failed(words).await?),
+            Ok(End::Stopped) => Ok(()),
             Err(cause) if cause.is::<Over>() => Ok(()),
-            done => done,
+            Err(cause) => Err(cause),
         }
     }
 
-    async fn test(&self, job: &Job, say: &Say, wanted: &Wanted<'_>) -> Result<(), Fault> {
+    async fn test(&self, job: &Job, say: &Say, wanted: &Wanted<'_>) -> Result<End, Fault> {
         let project = wanted.project;
         let at = self.projects.iter().position(|one| one.name == project.name).unwrap_or_default();
         let unpacked = self.repositories[at].get_or_try_init(|| checkout::repository(project, self.shelf.path())).await;
@@ -133,7 +152,7 @@ impl Runner {
             Ok(repository) => repository,
             Err(cause) => {
                 tracing::error!(%cause, project = project.name, "the repository could not be read");
-                return Ok(say.failed(format!("The repository of {} could not be read.", project.name)).await?);
+                return Ok(End::Failed(format!("The repository of {} could not be read.", project.name)));
             }
         };
         let name = wanted.commit.as_deref().unwrap_or("the newest commit");
@@ -141,7 +160,7 @@ impl Runner {
         let commit = match checkout::resolve(repository, wanted.commit.as_deref()).await {
             Ok(commit) => commit,
             Err(Missing::Commit) => {
-                return Ok(say.failed(format!("Commit {shown} does not exist in {}.", project.name)).await?);
+                return Ok(End::Failed(format!("Commit {shown} does not exist in {}.", project.name)));
             }
             Err(cause) => return Err(cause.into()),
         };
@@ -149,7 +168,7 @@ impl Runner {
         let folder = self.shelf.run()?;
         let tree = tokio::select! {
             tree = Tree::add(repository, &commit, folder.path().join("tree")) => tree?,
-            () = job.stop.cancelled() => return Ok(()),
+            () = job.stop.cancelled() => return Ok(End::Stopped),
         };
         let ended = self.run(job, say, wanted, &tree, folder.path()).await;
         tree.remove().await;
@@ -164,12 +183,12 @@ impl Runner {
         Wanted { project, suite, .. }: &Wanted<'_>,
         tree: &Tree,
         folder: &Path,
-    ) -> Result<(), Fault> {
+    ) -> Result<End, Fault> {
         let command = if suite.command.is_empty() { project::detect(tree.path()) } else { Some(suite.command.clone()) };
         let Some(mut command) = command else {
             let words =
                 format!("No suite is configured for {}, and its files do not tell how it is tested.", project.name);
-            return Ok(say.failed(words).await?);
+            return Ok(End::Failed(words));
         };
         let mut report = suite.report.as_ref().map(|report| tree.path().join(report));
         let place = folder.join("report.xml");
@@ -192,8 +211,7 @@ impl Runner {
         let (mut process, output) = match process::start(&plan) {
             Ok(started) => started,
             Err(cause) => {
-                let words = format!("The suite could not be started: {}: {cause}", command[0]);
-                return Ok(say.failed(words).await?);
+                return Ok(End::Failed(format!("The suite could not be started: {}: {cause}", command[0])));
             }
         };
         let mut log = Log { say, output, cutter: Cutter::new(suite.output_limit), begun: false, last: Vec::new() };
@@ -202,13 +220,13 @@ impl Runner {
             status = log.follow(&mut process) => status?,
             () = job.stop.cancelled() => {
                 process.stop().await;
-                return Ok(());
+                return Ok(End::Stopped);
             }
             () = tokio::time::sleep_until(until) => {
                 process.stop().await;
                 log.end().await?;
                 let seconds = suite.time_limit.as_secs();
-                return Ok(say.failed(format!("The suite took longer than {seconds} s and was stopped.")).await?);
+                return Ok(End::Failed(format!("The suite took longer than {seconds} s and was stopped.")));
             }
         };
         // What the suite has left running goes now, and with it the pipe's other ends.
@@ -225,19 +243,27 @@ impl Runner {
         };
         let how = process::words(status);
         match summary {
-            None => Ok(say.failed(format!("The suite ended with {how} and without a report.")).await?),
+            None => Ok(End::Failed(format!("The suite ended with {how} and without a report."))),
             Some(summary) => {
                 let words = summary.words();
                 say.artifact(chunk("summary", Some("summary.json"), data(&summary)?, false, true)?).await?;
                 if summary.failed == 0 && !status.success() {
-                    return Ok(say
-                        .failed(format!("The suite ended with {how} although no test failed: {words}"))
-                        .await?);
+                    return Ok(End::Failed(format!("The suite ended with {how} although no test failed: {words}")));
                 }
-                Ok(say.done(words).await?)
+                Ok(End::Done(words))
             }
         }
     }
+}
+
+/// How a run ended.
+enum End {
+    /// Its tests were run.
+    Done(String),
+    /// They were not, or not to the end.
+    Failed(String),
+    /// Somebody stopped it.
+    Stopped,
 }
 
 fn data(summary: &Summary) -> Result<Part, Fault> {

@@ -64,6 +64,9 @@ pub enum Source {
     System,
 }
 
+/// An agent of this name that takes the place of the one that recites.
+pub type Other = (&'static str, Arc<dyn Agent>);
+
 /// One kind of agent, made from a script.
 struct Kind {
     agent: Arc<dyn Agent>,
@@ -90,15 +93,26 @@ impl Agents {
     /// Starts the agents of a set, each on a free port that its origin leads to. The error is that of a socket, or of
     /// a story that does not have one of the agents.
     pub async fn start(set: &Set, dial: Dial, source: Source) -> io::Result<Self> {
+        Self::start_with(set, dial, source, &[]).await
+    }
+
+    /// The same, with other agents in the place of those that recite.
+    pub async fn start_with(set: &Set, dial: Dial, source: Source, others: &[Other]) -> io::Result<Self> {
         let mut sockets = Vec::new();
         for _ in &set.agents {
             sockets.push(TcpListener::bind(("127.0.0.1", 0)).await?);
         }
-        Self::on(sockets, set, dial, source).await
+        Self::on(sockets, set, dial, source, others).await
     }
 
     /// Starts the agents of a set on these listeners.
-    pub async fn on(listeners: Vec<TcpListener>, set: &Set, mut dial: Dial, source: Source) -> io::Result<Self> {
+    pub async fn on(
+        listeners: Vec<TcpListener>,
+        set: &Set,
+        mut dial: Dial,
+        source: Source,
+        others: &[Other],
+    ) -> io::Result<Self> {
         for (listener, agent) in listeners.iter().zip(&set.agents) {
             dial.set(&agent.origin, listener.local_addr()?);
         }
@@ -107,7 +121,9 @@ impl Agents {
             let script = set.story.agent(&agent.name);
             let script =
                 script.ok_or_else(|| io::Error::other(format!("the story does not tell of {}", agent.name)))?;
-            let Kind { agent: value, token, dedupe, signing_key } = kind(&agent.name, script);
+            let Kind { agent: recites, token, dedupe, signing_key } = kind(&agent.name, script);
+            let other = others.iter().find(|(name, _)| *name == agent.name);
+            let value = other.map_or(recites, |(_, works)| works.clone());
             let gate = Arc::<Gate>::default();
             let mut setup = Setup::new(value);
             let (ids, clock): (Arc<dyn Ids>, Arc<dyn Clock>) = match source {

@@ -12,6 +12,8 @@ pub mod files;
 pub mod interop;
 mod mistake;
 mod placeholder;
+#[cfg(feature = "real")]
+pub mod real;
 pub mod record;
 pub mod scenario;
 pub mod seeded;

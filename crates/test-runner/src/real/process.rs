@@ -121,6 +121,14 @@ fn sandbox(plan: &Plan<'_>) -> Vec<OsString> {
     for cache in caches.into_iter().flatten().filter(|path| path.is_dir()) {
         add(&["--bind".as_ref(), cache.as_os_str(), cache.as_os_str()]);
     }
+    // The programs themselves may be installed there: PREFIX/bin is on the path, or in the command.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = plan.command.first().and_then(|program| Path::new(program).parent().map(Path::to_owned));
+    for folder in std::env::split_paths(&path).chain(own).filter(|folder| folder.starts_with("/tmp/")) {
+        if let Some(prefix) = folder.parent().filter(|prefix| *prefix != Path::new("/tmp") && prefix.is_dir()) {
+            add(&["--ro-bind".as_ref(), prefix.as_os_str(), prefix.as_os_str()]);
+        }
+    }
     add(&["--bind".as_ref(), plan.folder.as_os_str(), plan.folder.as_os_str()]);
     for flag in ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"] {
         add(&[flag.as_ref()]);

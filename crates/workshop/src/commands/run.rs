@@ -23,20 +23,29 @@ pub struct Run {
     /// Where to write the capture.
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
+    /// Starts agents that work where there are such: the test-runner runs the real tests of payments-api.
+    #[arg(long)]
+    real: bool,
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Self { commit: Order::default().commit, out: "out".into() }
+        Self { commit: Order::default().commit, out: "out".into(), real: false }
     }
 }
 
 impl Run {
     pub async fn run(&self, files: &Files) -> Result<End, String> {
         let set = Set::read(files, "kit").map_err(words)?;
-        let agents = Agents::start(&set, Dial::default(), Source::System).await.map_err(words)?;
-        let names: Vec<_> = agents.live.iter().map(|live| live.name.as_str()).collect();
+        let folder = WorkFolder::new(self.real)?;
+        let others = folder.agents()?;
+        let agents = Agents::start_with(&set, Dial::default(), Source::System, &others).await.map_err(words)?;
+        let works = |name: &str| others.iter().any(|(other, _)| *other == name);
+        let names: Vec<_> = agents.live.iter().map(|live| live.name.as_str()).filter(|name| !works(name)).collect();
         println!("{} run inside this process and recite the story {}.", names.join(", "), set.story.name());
+        for (name, _) in &others {
+            println!("{name} runs beside them and works: the tests of payments-api are real.");
+        }
         println!();
         let recorder = Recorder::new();
         let http = Http::new(agents.dial.clone(), Limits::default(), Some(Arc::new(Record(recorder.clone()))));
@@ -76,5 +85,43 @@ impl Run {
         let ended = ended.map_err(words)?;
         println!("Next: `cargo run -- list` shows the scenarios, `cargo run -- serve` keeps the agents up.");
         Ok(if ended.is_live() { End::Done } else { End::Differs })
+    }
+}
+
+/// Where agents that work keep what they need. It is gone when this is dropped.
+#[cfg(feature = "real")]
+struct WorkFolder(Option<tempfile::TempDir>);
+
+#[cfg(feature = "real")]
+impl WorkFolder {
+    fn new(real: bool) -> Result<Self, String> {
+        let folder = real.then(tempfile::tempdir).transpose();
+        folder.map(Self).map_err(|cause| format!("no temporary folder: {cause}"))
+    }
+
+    fn agents(&self) -> Result<Vec<crate::agents::Other>, String> {
+        match &self.0 {
+            Some(folder) => Ok(vec![(test_runner::NAME, crate::real::test_runner(folder.path())?)]),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// A build without agents that work.
+#[cfg(not(feature = "real"))]
+struct WorkFolder;
+
+#[cfg(not(feature = "real"))]
+impl WorkFolder {
+    fn new(real: bool) -> Result<Self, String> {
+        if real {
+            let line = "cargo run -p workshop --features real -- run --real";
+            return Err(format!("this build has no agents that work; this one has: {line}"));
+        }
+        Ok(Self)
+    }
+
+    fn agents(&self) -> Result<Vec<crate::agents::Other>, String> {
+        Ok(Vec::new())
     }
 }

@@ -52,7 +52,7 @@ impl Serve {
             listeners.push(listener);
         }
         let signals = server::cli::Signals::new().map_err(words)?;
-        let agents = Agents::on(listeners, &set, Dial::default(), Source::System).await.map_err(words)?;
+        let agents = Agents::on(listeners, &set, Dial::default(), Source::System, &[]).await.map_err(words)?;
         for live in &agents.live {
             let token = live.token.map(|token| format!(", token {token}")).unwrap_or_default();
             println!("{}: http://{}{}{token}", live.name, live.origin, media::CARD_PATH);

@@ -3,39 +3,39 @@
 //! A call that may change something runs to its end even if its client goes away: it is polled in the connection at
 //! first, and the first time it has to wait it moves to a task of its own.
 
+mod config;
+mod life;
+mod read;
+
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
-use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use foldhash::HashMap;
 use futures_util::FutureExt;
-use protocol::call::{ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest};
+use protocol::call::SendMessageRequest;
 use protocol::{
-    Clock, ConfigId, ContextId, Error, ErrorKind, Ids, Message, Task, TaskId, TaskPushNotificationConfig, TaskState,
-    Timestamp, Timestamps,
+    Clock, ContextId, Error, ErrorKind, Ids, Message, Task, TaskId, TaskPushNotificationConfig, Timestamps,
 };
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, Job, Start};
 use crate::attempt::{Attempt, Attempts, Outcome, Ticket};
 use crate::gate::Gate;
-use crate::hub::{Ends, Reader};
+use crate::hub::Reader;
 use crate::push::Pusher;
 use crate::say::{Over, Say, Voice};
 use crate::setup::{Limits, Setup};
 use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot};
-use crate::store::{
-    Call, Created, GivenUp, Keep, Page, Place, Principal, Query, Record, Shown, Store, StoreError, Taken,
-};
+use crate::store::{Created, Principal, Record, Store};
+use crate::together::Together;
 use crate::told::Told;
+
+pub(crate) use read::Cursor;
+use read::NOT_ONE_OF_OURS;
 
 /// Who calls, and how the agent was reached.
 #[derive(Debug, Clone)]
@@ -92,12 +92,7 @@ pub(crate) struct Engine {
     pub attempts: Attempts,
     pub limits: Limits,
     live: RwLock<HashMap<TaskId, Arc<Slot>>>,
-    /// Tasks to be given back, or gone on with, when the shared store can be reached.
-    releasing: Mutex<Vec<TaskId>>,
-    /// Tasks of this process on which nobody works, and since when that is known.
-    idle: Mutex<HashMap<TaskId, Instant>>,
-    /// Held while what others have left is taken over.
-    taking: tokio::sync::Mutex<()>,
+    pub together: Together,
     /// Fires when the server shuts down: nothing new is taken.
     closing: CancellationToken,
     /// Fires when the grace is over; the stop of every turn is its child.
@@ -135,9 +130,7 @@ impl Engine {
             attempts: Attempts::new(setup.dedupe),
             limits: setup.limits.clone(),
             live: RwLock::default(),
-            releasing: Mutex::default(),
-            idle: Mutex::default(),
-            taking: tokio::sync::Mutex::default(),
+            together: Together::default(),
             closing: CancellationToken::new(),
             stop: CancellationToken::new(),
         })
@@ -152,233 +145,8 @@ impl Engine {
         self.agent.resumes(task)
     }
 
-    /// Takes up what the process before has left, before the first call comes: turns that were broken off, messages that
-    /// wait, and webhooks that have not got everything.
-    pub async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
-        let left = self.store.unfinished().await?;
-        if !left.is_empty() {
-            tracing::info!("{} tasks were left by the process before", left.len());
-        }
-        for id in left {
-            self.resume(&id).await?;
-        }
-        if let Some(shared) = self.store.shared() {
-            // The others know of this process before it has a task.
-            for id in shared.beat().await?.tasks {
-                self.resume(&id).await?;
-            }
-        }
-        for (task, config) in self.store.undelivered().await? {
-            self.pusher.wake(&task, &config);
-        }
-        Ok(())
-    }
-
-    /// Goes on with a task that a process has left.
-    async fn resume(self: &Arc<Self>, id: &TaskId) -> Result<(), StoreError> {
-        let Some(record) = self.store.load(id).await? else { return Ok(()) };
-        let (principal, base_url) = (record.owner.clone(), record.base_url.clone());
-        let caller = Caller { principal, base_url, timestamps: None };
-        let Ok(slot) = self.slot(&caller, id).await else {
-            return Err(StoreError::failed("a task that was left could not be read"));
-        };
-        if let Some(begun) = slot.resume(self).await? {
-            let engine = self.clone();
-            tokio::spawn(async move { engine.run(slot, begun).await });
-        }
-        Ok(())
-    }
-
-    /// Lives together with the other processes that share the store, for as long as the server runs: says that this one
-    /// lives, takes over what the dead have left, and hears what the others do.
-    pub async fn live_together(self: Arc<Self>) {
-        if self.store.shared().is_none() {
-            return;
-        }
-        tokio::join!(self.clone().beat(), self.clone().listen());
-    }
-
-    async fn beat(self: Arc<Self>) {
-        let Some(shared) = self.store.shared() else { return };
-        // The others count from when a sign of life began, or later.
-        let mut last = Instant::now();
-        let (mut is_reached, mut works) = (true, true);
-        loop {
-            let began = Instant::now();
-            let alone = last + ALONE_LIMIT;
-            let beat = async {
-                let beat = shared.beat();
-                if works {
-                    timeout_at(alone, beat).await.unwrap_or_else(|_| Err(StoreError::failed("no answer")))
-                } else {
-                    beat.await
-                }
-            };
-            let pause = match beat.await {
-                Ok(taken) => {
-                    if taken.was_dead && works && began > alone {
-                        self.drop_work("the other processes have taken over").await;
-                    }
-                    (last, is_reached, works) = (began, true, true);
-                    let engine = self.clone();
-                    tokio::spawn(async move { engine.take_over(taken).await });
-                    BEAT_EVERY
-                }
-                Err(cause) => {
-                    if std::mem::take(&mut is_reached) {
-                        tracing::error!("the store that is shared is not reached: {cause}");
-                    }
-                    if works && Instant::now() >= alone {
-                        // The others take over soon, if they are not cut off as well. Nothing may run twice.
-                        self.drop_work("the store is not reached").await;
-                        works = false;
-                    }
-                    BEAT_AGAIN
-                }
-            };
-            let next = Instant::now() + pause;
-            tokio::time::sleep_until(if works { next.min(last + ALONE_LIMIT) } else { next }).await;
-        }
-    }
-
-    /// Goes on with what dead processes have left, and with what this one could not finish while the store was lost.
-    async fn take_over(self: Arc<Self>, taken: Taken) {
-        let _one_at_a_time = self.taking.lock().await;
-        for id in &taken.tasks {
-            tracing::info!(task = %id, "taken over from a process that is gone");
-        }
-        for id in &taken.cancel {
-            self.cancel_here(id);
-        }
-        let mut left = taken.tasks;
-        left.extend(std::mem::take(&mut *self.releasing.lock().unwrap_or_else(PoisonError::into_inner)));
-        left.extend(self.without_work(taken.own).await);
-        for id in left {
-            if let Err(cause) = self.resume(&id).await {
-                // It is this process's; the next beat tries again.
-                tracing::warn!(task = %id, %cause, "not resumed yet");
-                self.release_later(&id);
-            }
-        }
-        match self.store.undelivered().await {
-            Ok(left) => left.iter().for_each(|(task, config)| self.pusher.wake(task, config)),
-            Err(cause) => tracing::warn!(%cause, "webhooks wait for the store"),
-        }
-    }
-
-    /// The tasks that the store believes to be worked on here, but are not: it was lost when they were begun or given
-    /// back. Only those of which that has been true for a while.
-    async fn without_work(&self, own: Vec<TaskId>) -> Vec<TaskId> {
-        let mut idle = HashMap::default();
-        for id in own {
-            let works = match self.live(&id) {
-                Some(slot) => slot.lock().await.running.is_some(),
-                None => false,
-            };
-            if !works {
-                idle.insert(id, Instant::now());
-            }
-        }
-        let mut known = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|id, _| idle.contains_key(id));
-        for (id, since) in idle {
-            known.entry(id).or_insert(since);
-        }
-        let old = known.extract_if(|_, since| since.elapsed() > IDLE_LIMIT);
-        old.map(|(id, _)| id).collect()
-    }
-
-    async fn listen(self: Arc<Self>) {
-        let Some(shared) = self.store.shared() else { return };
-        loop {
-            match shared.hear().await {
-                Ok(calls) => {
-                    for call in calls {
-                        match call {
-                            Call::Task(id) => {
-                                if let Some(slot) = self.live(&id) {
-                                    self.stir(slot);
-                                }
-                            }
-                            Call::Everything => self.slots().into_iter().for_each(|slot| self.stir(slot)),
-                        }
-                    }
-                }
-                Err(cause) => {
-                    tracing::warn!(%cause, "what the other processes do is not heard");
-                    tokio::time::sleep(BEAT_EVERY).await;
-                }
-            }
-        }
-    }
-
-    /// Another process did something to a task.
-    fn stir(self: &Arc<Self>, slot: Arc<Slot>) {
-        let engine = self.clone();
-        tokio::spawn(async move {
-            if let Some(shared) = engine.store.shared()
-                && let Some(running) = slot.lock().await.running.clone()
-                && let Ok(Some(news)) = shared.since(&slot.id, u64::MAX).await
-            {
-                if news.elsewhere {
-                    running.stop_within(Duration::ZERO);
-                } else if news.cancel {
-                    engine.cancel_here(&slot.id);
-                }
-            }
-            if let Some(begun) = slot.stirred(&engine).await {
-                engine.run(slot, begun).await;
-            }
-        });
-    }
-
-    /// Cancels a task whose turn this process has, at the wish of another.
-    fn cancel_here(self: &Arc<Self>, id: &TaskId) {
-        let Some(slot) = self.live(id) else { return };
-        let engine = self.clone();
-        tokio::spawn(async move {
-            if slot.lock().await.running.is_some() {
-                let _ = slot.cancel(&engine).await;
-            }
-        });
-    }
-
-    /// A task of this process's that should be given back, or gone on with, when the store can be reached.
-    pub fn release_later(&self, id: &TaskId) {
-        self.releasing.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
-    }
-
-    /// Drops all work: its results cannot be kept, and others may be about to take over. Whoever follows a task must come
-    /// back, perhaps to another process.
-    async fn drop_work(&self, why: &str) {
-        for slot in self.slots() {
-            slot.log.cut();
-            if let Some(running) = &slot.lock().await.running {
-                tracing::error!(task = %slot.id, "the work is dropped: {why}");
-                running.clone().stop_within(Duration::ZERO);
-            }
-        }
-    }
-
-    fn slots(&self) -> Vec<Arc<Slot>> {
+    pub fn slots(&self) -> Vec<Arc<Slot>> {
         self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    /// Drops what need not be kept any longer, for as long as the server runs.
-    pub async fn retain(self: Arc<Self>) {
-        let Limits { keep, keep_tasks, keep_bytes, .. } = self.limits;
-        if keep.is_none() && keep_tasks.is_none() && keep_bytes.is_none() {
-            return;
-        }
-        loop {
-            let age = keep.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
-            let since = age.map(|age| Timestamp::from_millis(self.clock.now().millis().saturating_sub(age)));
-            match self.store.retain(&Keep { since, tasks: keep_tasks, bytes: keep_bytes }).await {
-                Ok(gone) => gone.iter().for_each(|id| self.forget(id)),
-                Err(cause) => tracing::warn!(%cause, "old tasks are still there"),
-            }
-            tokio::time::sleep(RETAIN_EVERY).await;
-        }
     }
 
     /// An error of the store's, for the client and for the log.
@@ -392,12 +160,12 @@ impl Engine {
         self.live.write().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
-    fn live(&self, id: &TaskId) -> Option<Arc<Slot>> {
+    pub fn live(&self, id: &TaskId) -> Option<Arc<Slot>> {
         self.live.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     /// The owner of a task that this caller may see.
-    async fn slot(&self, caller: &Caller, id: &TaskId) -> Result<Arc<Slot>, Error> {
+    pub async fn slot(&self, caller: &Caller, id: &TaskId) -> Result<Arc<Slot>, Error> {
         let not_found = || Error::task_not_found(id);
         if let Some(slot) = self.live(id) {
             return if slot.owner == caller.principal { Ok(slot) } else { Err(not_found()) };
@@ -576,7 +344,7 @@ impl Engine {
     }
 
     /// Runs turns of a task until none is left.
-    async fn run(self: &Arc<Self>, slot: Arc<Slot>, begun: Begun) {
+    pub async fn run(self: &Arc<Self>, slot: Arc<Slot>, begun: Begun) {
         let mut next = Some(begun);
         while let Some(Begun { running, start, message, task, accepted_output_modes }) = next {
             let Some(context_id) = task.context_id.clone() else { return };
@@ -684,53 +452,11 @@ impl Engine {
         Ok((slot, running))
     }
 
-    pub async fn get(&self, caller: &Caller, id: &TaskId) -> Result<Told, Error> {
-        let shown = self.store.show(id).await.map_err(|cause| self.internal(&cause))?;
-        match shown {
-            Some(Shown { owner, task }) if owner == caller.principal => Ok(task),
-            _ => Err(Error::task_not_found(id)),
-        }
-    }
-
-    pub async fn list(&self, caller: &Caller, request: &ListTasksRequest) -> Result<Page, Error> {
-        let after = request.page_token.as_deref().map(Cursor::read).transpose()?;
-        let query = Query {
-            owner: caller.principal.clone(),
-            context_id: request.context_id.clone(),
-            status: request.status.filter(|state| *state != TaskState::Unspecified),
-            since: request.status_timestamp_after,
-            after,
-            limit: request.page_size.and_then(|size| usize::try_from(size).ok()).unwrap_or(50),
-        };
-        self.store.list(&query).await.map_err(|cause| self.internal(&cause))
-    }
-
     pub async fn cancel(self: &Arc<Self>, caller: &Caller, id: &TaskId) -> Result<Arc<Task>, Error> {
         let slot = self.slot(caller, id).await?;
         let engine = self.clone();
         let canceled = to_the_end(async move { slot.cancel(&engine).await }).await;
         canceled.unwrap_or_else(|| Err(ErrorKind::Internal.into()))
-    }
-
-    /// Follows a task. With the number of an event that the reader has seen, only what came after it, if it is held.
-    pub async fn subscribe(
-        &self,
-        caller: &Caller,
-        request: &SubscribeToTaskRequest,
-        seen: Option<u64>,
-    ) -> Result<Reader, Error> {
-        let slot = self.slot(caller, &request.id).await?;
-        let mut state = slot.lock().await;
-        slot.hear(self, &mut state).await?;
-        if state.task.status.state.is_terminal() {
-            return Err(Error::unsupported_in(&slot.id, state.task.status.state));
-        }
-        let mut reader = Reader::attach(&slot.log, state.task.clone(), Ends::WithTask);
-        drop(state);
-        if let Some(seen) = seen {
-            reader.resume_after(seen);
-        }
-        Ok(reader)
     }
 
     /// What is wrong with a text of a request that only this agent can tell.
@@ -742,57 +468,6 @@ impl Engine {
             }
             _ => None,
         }
-    }
-
-    fn check_config(&self, config: &TaskPushNotificationConfig, field: &str) -> Result<(), Error> {
-        if !self.promises.push {
-            return Err(ErrorKind::PushNotificationNotSupported.into());
-        }
-        self.pusher.check(config, field)
-    }
-
-    fn push_is_supported(&self) -> Result<(), Error> {
-        if self.promises.push { Ok(()) } else { Err(ErrorKind::PushNotificationNotSupported.into()) }
-    }
-
-    pub async fn create_config(
-        self: &Arc<Self>,
-        caller: &Caller,
-        config: TaskPushNotificationConfig,
-    ) -> Result<TaskPushNotificationConfig, Error> {
-        self.push_is_supported()?;
-        let Some(id) = config.task_id.clone() else { return Err(Error::invalid("taskId", "taskId is required")) };
-        let slot = self.slot(caller, &id).await?;
-        self.check_config(&config, "")?;
-        let engine = self.clone();
-        let kept = to_the_end(async move {
-            let mut state = slot.lock().await;
-            slot.add_config(&engine, &mut state, config).await
-        });
-        kept.await.unwrap_or_else(|| Err(ErrorKind::Internal.into()))
-    }
-
-    pub async fn get_config(
-        &self,
-        caller: &Caller,
-        task: &TaskId,
-        id: &ConfigId,
-    ) -> Result<TaskPushNotificationConfig, Error> {
-        let configs = self.list_configs(caller, task).await?;
-        let found = configs.into_iter().find(|config| config.id.as_ref() == Some(id));
-        found.ok_or_else(|| Error::task_not_found(task))
-    }
-
-    pub async fn list_configs(&self, caller: &Caller, task: &TaskId) -> Result<Vec<TaskPushNotificationConfig>, Error> {
-        self.push_is_supported()?;
-        self.get(caller, task).await?;
-        self.store.configs(task).await.map_err(|cause| self.internal(&cause))
-    }
-
-    pub async fn delete_config(&self, caller: &Caller, task: &TaskId, id: &ConfigId) -> Result<(), Error> {
-        self.push_is_supported()?;
-        let slot = self.slot(caller, task).await?;
-        slot.drop_config(self, id).await.map_err(|cause| self.internal(&cause))
     }
 
     /// Starts the turn of an approval, a refusal or an expiry. False when the task waits for none.
@@ -813,86 +488,5 @@ impl Engine {
             tokio::spawn(async move { engine.run(slot, begun).await });
         }
         Ok(true)
-    }
-
-    /// The tasks that wait for an approval, longest first.
-    pub async fn awaiting_approval(&self) -> Result<Vec<Arc<Task>>, Error> {
-        self.store.awaiting_approval().await.map_err(|cause| self.internal(&cause))
-    }
-
-    /// The webhooks that get nothing more.
-    pub async fn given_up(&self) -> Result<Vec<GivenUp>, Error> {
-        self.store.given_up().await.map_err(|cause| self.internal(&cause))
-    }
-
-    /// Takes nothing new, lets work go on for the grace, then tells what is left to stop, and ends all streams.
-    pub async fn shut_down(&self, grace: Duration) {
-        self.closing.cancel();
-        let ended = async || {
-            for slot in self.slots() {
-                let running = slot.lock().await.running.clone();
-                if let Some(running) = running {
-                    running.ended().await;
-                }
-            }
-        };
-        if tokio::time::timeout(grace, ended()).await.is_err() {
-            self.stop.cancel();
-            if tokio::time::timeout(STOP_LIMIT, ended()).await.is_err() {
-                for slot in self.slots() {
-                    slot.lock().await.running.iter().for_each(|running| running.kill.notify_one());
-                }
-                let _ = tokio::time::timeout(STOP_LIMIT, ended()).await;
-            }
-        }
-        self.slots().iter().for_each(|slot| slot.log.cut());
-    }
-
-    /// Says to the others that this process is gone. Nothing of it may run any more.
-    pub async fn leave(&self) {
-        if let Some(shared) = self.store.shared()
-            && let Err(cause) = shared.leave().await
-        {
-            tracing::warn!(%cause, "the other processes were not told that this one goes");
-        }
-    }
-}
-
-/// How often a process says that it lives.
-const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// The pause before it tries again.
-const BEAT_AGAIN: Duration = Duration::from_millis(250);
-/// How long a task may be this process's without any work on it.
-const IDLE_LIMIT: Duration = Duration::from_secs(5);
-/// How long a process that does not reach the shared store goes on with its work: shorter than it takes the others to
-/// believe it dead.
-const ALONE_LIMIT: Duration = Duration::from_secs(4);
-/// How often old tasks are looked for.
-const RETAIN_EVERY: Duration = Duration::from_secs(1);
-/// How long work that is told to stop when the server ends may take for it; then it is dropped.
-const STOP_LIMIT: Duration = Duration::from_millis(500);
-
-/// Where a page of tasks begins, as clients carry it.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Cursor {
-    ts: Timestamp,
-    id: TaskId,
-}
-
-const NOT_ONE_OF_OURS: &str = "pageToken is not one of this agent's";
-
-impl Cursor {
-    fn read(token: &str) -> Result<Place, Error> {
-        let json = BASE64_URL_SAFE_NO_PAD.decode(token).ok();
-        let cursor = json.and_then(|json| serde_json::from_slice::<Self>(&json).ok());
-        let cursor = cursor.ok_or_else(|| Error::invalid("pageToken", NOT_ONE_OF_OURS))?;
-        Ok(Place { time: cursor.ts, id: cursor.id })
-    }
-
-    /// The token that follows the last task of a page; empty when nothing follows.
-    pub fn after(page: &Page) -> String {
-        let cursor = page.next.as_ref().map(|place| Self { ts: place.time, id: place.id.clone() });
-        let json = cursor.and_then(|cursor| serde_json::to_vec(&cursor).ok());
-        json.map(|json| BASE64_URL_SAFE_NO_PAD.encode(json)).unwrap_or_default()
     }
 }

@@ -31,6 +31,7 @@ mod say;
 mod setup;
 mod slot;
 pub mod store;
+mod together;
 pub mod told;
 
 pub use agent::{Agent, Fault, Job, Start, Turn, Words};

@@ -139,7 +139,7 @@ pub async fn run(call: Call, http: Http) -> Result<bool, String> {
     match made(call, http).await {
         Ok(()) => Ok(true),
         Err(Failed::Error(error)) => {
-            let _ = writeln!(std::io::stderr(), "{error}");
+            let _ = writeln!(std::io::stderr(), "{}", planner::shown::lines(&error));
             Ok(false)
         }
         Err(Failed::Cannot(why)) => Err(why),

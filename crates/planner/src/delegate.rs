@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use client::Reply;
-use protocol::call::SendMessageRequest;
 use protocol::{Message, MessageId, Part, Role, Task, TaskId, TaskState, Timestamps};
 
 use crate::agents::Agent;
@@ -28,7 +27,7 @@ impl Planner {
     pub async fn delegate(&self, skill: &str, parts: Vec<Part>) -> Result<Outcome, Failure> {
         let agent = self.with_skill(skill)?;
         self.say(format!("delegate {skill} to {}", agent.name));
-        let mut reply = self.send(agent, &format!("SendMessage to {}", agent.name), parts, None).await?;
+        let mut reply = self.send(agent, skill, &format!("SendMessage to {}", agent.name), parts, None).await?;
         for _ in 0..MOST_REPLIES {
             let task = match reply {
                 Reply::Error(error) => {
@@ -50,7 +49,7 @@ impl Planner {
                     let answer = self.answer(&words);
                     self.say(format!("  it asks: {words} The planner answers from its own context: {answer}"));
                     let title = format!("SendMessage: answer {}", agent.name);
-                    self.send(agent, &title, vec![Part::text(answer)], Some(&task)).await?
+                    self.send(agent, skill, &title, vec![Part::text(answer)], Some(&task)).await?
                 }
                 TaskState::AuthRequired => {
                     let plan = "The planner cannot approve, so it asks the operator and subscribes.";
@@ -70,12 +69,18 @@ impl Planner {
         Err(self.no_end(agent).await)
     }
 
-    async fn send(&self, agent: &Agent, title: &str, parts: Vec<Part>, task: Option<&Task>) -> Result<Reply, Failure> {
+    async fn send(
+        &self,
+        agent: &Agent,
+        skill: &str,
+        title: &str,
+        parts: Vec<Part>,
+        task: Option<&Task>,
+    ) -> Result<Reply, Failure> {
         let mut message = Message::new(self.message_id(), Role::User, parts);
         message.context_id = task.and_then(|task| task.context_id.clone());
         message.task_id = task.map(|task| task.id.clone());
-        let sent = agent.connection.send(title, SendMessageRequest::new(message)).await;
-        sent.map_err(|cause| self.failure(&agent.name, cause))
+        self.deliver(agent, skill, title, message).await
     }
 
     fn message_id(&self) -> MessageId {

@@ -9,12 +9,15 @@ use protocol::{Change, Phase, StreamResponse, Task, TaskState};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agents::Agent;
+use crate::deliver::may_pass;
 use crate::{Failure, Planner};
 
 /// The pause before the second poll; it grows with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause between two polls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How many polls in a row may fail in a way that may pass.
+const FAILED_POLLS: u32 = 5;
 /// How long a stream may stay open after its task has ended.
 const FAREWELL: Duration = Duration::from_millis(250);
 
@@ -109,13 +112,21 @@ impl Planner {
         let mut waits = task.status.state == TaskState::AuthRequired;
         let (mut pause, mut now) = (FIRST_PAUSE, task.clone());
         let title = format!("GetTask on {}", agent.name);
+        let mut failed = 0;
         loop {
             let read = agent.connection.get(&title, &now.id, None);
             let read = self.in_time(deadline, agent, &now, read).await?;
-            now = read.map_err(|cause| self.failure(&agent.name, cause))?;
-            waits &= now.status.state == TaskState::AuthRequired;
-            if now.status.state.phase().settles() && !waits {
-                return Ok(now);
+            match read {
+                Ok(read) => {
+                    self.is_the_one(agent, Some(&now.id), now.context_id.as_ref(), &read)?;
+                    (now, failed) = (read, 0);
+                    waits &= now.status.state == TaskState::AuthRequired;
+                    if now.status.state.phase().settles() && !waits {
+                        return Ok(now);
+                    }
+                }
+                Err(cause) if may_pass(&cause) && failed < FAILED_POLLS => failed += 1,
+                Err(cause) => return Err(self.failure(&agent.name, cause)),
             }
             self.in_time(deadline, agent, &now, tokio::time::sleep(pause)).await?;
             pause = (pause * 2).min(LONGEST_PAUSE);

@@ -2,21 +2,25 @@
 //!
 //! Entry points: [`Planner::meet`] and [`Planner::ship`]. The loop that decides what a reply means is
 //! [`Planner::delegate`], alone in its file. [`record`] is the one adapter between the client's tap and a capture.
-//! What is left out: retries and memory over a restart.
+//! What
+//! may be done twice is tried again, and what may not is asked about first (`deliver.rs`). What is left out: memory over
+//! a restart.
 
 mod agents;
 mod delegate;
+mod deliver;
 mod follow;
 pub mod operator;
 pub mod record;
 mod ship;
+pub mod shown;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use client::{Cards, ClientError, Http, NoInterface};
-use protocol::{Ids, Task, TaskId, TaskState};
+use protocol::{Ids, MessageId, Task, TaskId, TaskState};
 
 pub use agents::Agent;
 pub use delegate::Outcome;
@@ -61,6 +65,31 @@ pub enum Failure {
         agent: String,
         /// What happened.
         cause: Box<ClientError>,
+        /// The tasks that were made until then.
+        made: Vec<(String, TaskId)>,
+    },
+    /// The reply to a message was lost, the agent shows no task of it, and it must not be done twice.
+    #[error(
+        "{agent}: whether message {message} was taken cannot be known ({cause}), and no task of it is seen there; it may \
+         still be done, so it is not sent again. Look at the agent before you do"
+    )]
+    Unknowable {
+        /// The agent.
+        agent: String,
+        /// The message whose fate is not known.
+        message: MessageId,
+        /// What happened to its reply.
+        cause: Box<ClientError>,
+    },
+    /// An agent answered with another task, or with the task in another context.
+    #[error("{agent} was asked about {asked} and answered with {answered}{}", tasks(made))]
+    Another {
+        /// The agent.
+        agent: String,
+        /// The task or context that was asked about.
+        asked: String,
+        /// The one in the answer.
+        answered: String,
         /// The tasks that were made until then.
         made: Vec<(String, TaskId)>,
     },
@@ -149,7 +178,7 @@ impl Planner {
     }
 
     fn say(&self, line: impl AsRef<str>) {
-        (self.log)(line.as_ref());
+        (self.log)(&shown::line(line.as_ref()));
     }
 
     /// Gives the job up, for whoever put a limit to it and has stopped waiting: asks the agent of the task that has not

@@ -111,7 +111,7 @@ async fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(why) => {
-            let _ = writeln!(std::io::stderr(), "{why}");
+            let _ = writeln!(std::io::stderr(), "{}", planner::shown::lines(&why));
             ExitCode::from(2)
         }
     }
@@ -127,7 +127,7 @@ async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Re
 
 /// Writes to standard output. A reader that has gone away is no reason to stop half way.
 fn out(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    let _ = writeln!(std::io::stdout(), "{}", planner::shown::lines(line));
 }
 
 /// Reads a file, or standard input for a dash. The error says which and why.

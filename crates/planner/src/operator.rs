@@ -38,7 +38,7 @@ async fn ask(task: &Task) -> bool {
     let (answered, answer) = tokio::sync::oneshot::channel();
     // A thread of its own, so that a question that nobody answers does not keep the program from ending.
     std::thread::spawn(move || {
-        let _ = write!(std::io::stderr(), "{text}\nApprove? [y/N] ");
+        let _ = write!(std::io::stderr(), "{}\nApprove? [y/N] ", crate::shown::lines(&text));
         let mut line = String::new();
         let _ = std::io::stdin().lock().read_line(&mut line);
         let _ = answered.send(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"));

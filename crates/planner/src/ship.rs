@@ -60,8 +60,9 @@ impl Planner {
         let Some(tests) = completed(&tests) else {
             return stop("the test task did not complete".to_owned());
         };
-        let Some(summary) = data::<Summary>(tests, "summary") else {
-            return stop("the test task has no summary".to_owned());
+        let summary: Summary = match data(tests, "summary") {
+            Ok(summary) => summary,
+            Err(why) => return stop(format!("the test task has no summary that can be read: {why}")),
         };
         self.say(format!("tests: {summary}"));
         if summary.failed > 0 {
@@ -71,11 +72,15 @@ impl Planner {
         let diff = Part::raw(order.diff.clone(), "refunds.diff", media::DIFF);
         let ask = Part::text("Review this diff of payments-api.");
         let review = self.delegate("review-diff", vec![ask, diff]).await?;
-        let Some(review) = completed(&review).and_then(|task| data::<Review>(task, "review")) else {
+        let Some(review) = completed(&review) else {
             return stop("the review did not complete".to_owned());
         };
+        let review: Review = match data(review, "review") {
+            Ok(review) => review,
+            Err(why) => return stop(format!("the review task has no review that can be read: {why}")),
+        };
         let findings = review.findings.len();
-        let blocking = review.findings.iter().filter(|finding| finding.severity == "high").count();
+        let blocking = review.findings.iter().filter(|finding| finding.severity == Severity::High).count();
         let plural = if findings == 1 { "" } else { "s" };
         self.say(format!("review: {findings} finding{plural}, {blocking} blocking"));
         if blocking > 0 {
@@ -100,13 +105,16 @@ fn completed(outcome: &Outcome) -> Option<&Task> {
     }
 }
 
-/// The first data part of an artifact, when it has the shape that the planner reads.
-fn data<T: for<'a> Deserialize<'a>>(task: &Task, artifact: &str) -> Option<T> {
-    let artifact = task.artifacts.iter().find(|made| made.artifact_id.as_str() == artifact)?;
-    artifact.parts.iter().find_map(|part| match &part.content {
-        protocol::Content::Data(json) => json.read().ok(),
+/// The first data part of an artifact, in the shape that the planner reads. The error says what is missing or wrong.
+fn data<T: for<'a> Deserialize<'a>>(task: &Task, name: &str) -> Result<T, String> {
+    let artifact = task.artifacts.iter().find(|made| made.artifact_id.as_str() == name);
+    let artifact = artifact.ok_or_else(|| format!("there is no artifact {name}"))?;
+    let data = artifact.parts.iter().find_map(|part| match &part.content {
+        protocol::Content::Data(json) => Some(json),
         _ => None,
-    })
+    });
+    let data = data.ok_or_else(|| format!("the artifact {name} has no data"))?;
+    data.read().map_err(|cause| format!("the data of the artifact {name}: {cause}"))
 }
 
 /// What the tests came to.
@@ -128,12 +136,19 @@ impl std::fmt::Display for Summary {
 /// What the review found.
 #[derive(Debug, Deserialize)]
 struct Review {
-    #[serde(default)]
     findings: Vec<Finding>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Finding {
-    #[serde(default)]
-    severity: String,
+    severity: Severity,
+}
+
+/// How bad a finding is. A word that is not known may mean anything, so nothing is deployed over it.
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Severity {
+    Low,
+    Medium,
+    High,
 }

@@ -28,6 +28,8 @@ pub enum Says {
     OpenStream(Vec<Value>),
     /// Something that is no JSON-RPC.
     Other(u16, &'static str, &'static str),
+    /// An answer that breaks off.
+    Cut,
     /// Nothing, ever.
     Silence,
 }
@@ -81,6 +83,7 @@ async fn answer(State(stage): State<Arc<Stage>>, uri: Uri, body: Bytes) -> Respo
         Says::Stream(results) => respond(200, "text/event-stream", frames(&results).into()),
         Says::OpenStream(results) => respond(200, "text/event-stream", stays_open(frames(&results))),
         Says::Other(status, content_type, text) => respond(status, content_type, text.into()),
+        Says::Cut => respond(200, "application/json", breaks_off()),
         Says::Silence => std::future::pending().await,
     }
 }
@@ -103,6 +106,26 @@ fn stays_open(first: String) -> Body {
         }
     }
     Body::new(Open(Some(first)))
+}
+
+/// A body of which only the beginning comes.
+fn breaks_off() -> Body {
+    struct Cut(bool);
+    impl axum::body::HttpBody for Cut {
+        type Data = Bytes;
+        type Error = std::io::Error;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+            let first = !std::mem::replace(&mut self.0, true);
+            let cut = Err(std::io::Error::other("cut"));
+            let frame = if first { Ok(http_body::Frame::data(Bytes::from_static(b"{\"jsonrpc\":"))) } else { cut };
+            std::task::Poll::Ready(Some(frame))
+        }
+    }
+    Body::new(Cut(false))
 }
 
 /// The agent alone, for a client that brings its own planner.

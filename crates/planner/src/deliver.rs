@@ -1,0 +1,186 @@
+//! Sending a message whose reply may get lost, so that nothing is done twice (DECISIONS O11).
+//!
+//! A message that nobody took is sent again as it is, with the same messageId. When it may have been taken, the agent is
+//! asked for the task that it became. Where there is none, only a message whose work may be done twice is sent again;
+//! for any other one the planner stops, for it cannot know whether the message is still on its way.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{ClientError, Reply};
+use protocol::call::{ListTasksRequest, SendMessageRequest};
+use protocol::{ContextId, Message, MessageId, Task, TaskId};
+
+use crate::agents::Agent;
+use crate::{Failure, Planner};
+
+/// The skills whose work changes nothing outside their agent: doing it twice costs time, and nothing else.
+const REPEATABLE: [&str; 2] = ["run-tests", "review-diff"];
+
+/// How often anything is tried again.
+const REPEATS: u32 = 3;
+
+/// How often the task of a message is looked for that must not be sent again.
+const LOOKS: u32 = 5;
+
+/// How many pages of tasks are looked through. The newest come first, so what was just sent is on the first of them.
+const PAGES: usize = 20;
+
+/// What a call that failed says about its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Nobody took it.
+    Untaken,
+    /// It may have been taken, and another try may do better.
+    Unknown,
+    /// It may have been taken; the answer is one that another try would get too.
+    Odd,
+    /// The agent's own answer, or a request that could not be made.
+    Settled,
+}
+
+fn fate(cause: &ClientError) -> Fate {
+    match cause {
+        ClientError::Unreachable { .. } | ClientError::TooSlow { what: "connecting", .. } => Fate::Untaken,
+        ClientError::TooSlow { .. } | ClientError::Broken { .. } | ClientError::Cut { .. } => Fate::Unknown,
+        ClientError::NotA2a { status: 408 | 429 | 502..=504, .. } => Fate::Unknown,
+        ClientError::NotA2a { .. } => Fate::Odd,
+        ClientError::Url(_) | ClientError::Request(_) | ClientError::Remote(_) | ClientError::NoCard { .. } => {
+            Fate::Settled
+        }
+    }
+}
+
+/// Whether a call that only reads is worth another try.
+pub(crate) fn may_pass(cause: &ClientError) -> bool {
+    matches!(fate(cause), Fate::Untaken | Fate::Unknown)
+}
+
+/// The pause before the repeat with this number: it doubles, and up to half of it again is left to chance, so that
+/// planners that met the same trouble do not come back at the same moment.
+pub(crate) fn pause(repeat: u32) -> Duration {
+    let base = 100u64 << repeat.min(6);
+    // A hasher with keys of its own is chance enough for this.
+    Duration::from_millis(base + RandomState::new().hash_one(repeat) % (base / 2))
+}
+
+impl Planner {
+    /// Sends a message about work of a skill, at most once where that matters.
+    pub(crate) async fn deliver(
+        &self,
+        agent: &Agent,
+        skill: &str,
+        title: &str,
+        message: Message,
+    ) -> Result<Reply, Failure> {
+        let mut repeat = 0;
+        loop {
+            let sent = agent.connection.send(title, SendMessageRequest::new(message.clone())).await;
+            let cause = match sent {
+                Ok(Reply::Task(task)) => {
+                    self.is_the_one(agent, message.task_id.as_ref(), message.context_id.as_ref(), &task)?;
+                    return Ok(Reply::Task(task));
+                }
+                Ok(reply) => return Ok(reply),
+                Err(cause) => cause,
+            };
+            let fate = fate(&cause);
+            if matches!(fate, Fate::Unknown | Fate::Odd) {
+                self.say(format!("  the reply is lost: {cause}"));
+                let repeatable = REPEATABLE.contains(&skill);
+                if let Some(task) = self.look_for(agent, &message, if repeatable { 1 } else { LOOKS }).await {
+                    self.say(format!("  {} has the message: it is task {}", agent.name, task.id));
+                    return Ok(Reply::Task(task));
+                }
+                if !repeatable {
+                    let (agent, message) = (agent.name.clone(), message.message_id);
+                    return Err(Failure::Unknowable { agent, message, cause: Box::new(cause) });
+                }
+            }
+            if repeat == REPEATS || matches!(fate, Fate::Odd | Fate::Settled) {
+                return Err(self.failure(&agent.name, cause));
+            }
+            tokio::time::sleep(pause(repeat)).await;
+            repeat += 1;
+            self.say(format!("  sends the same message again, {repeat} of {REPEATS}"));
+        }
+    }
+
+    /// The task that a message has become. It is looked for a few times, for the message may still be on its way; none
+    /// means that it was not seen, and not that it was not taken.
+    async fn look_for(&self, agent: &Agent, message: &Message, looks: u32) -> Option<Arc<Task>> {
+        for repeat in 0..looks {
+            tokio::time::sleep(pause(repeat)).await;
+            let found = match &message.task_id {
+                Some(task) => Ok(Some(task.clone())),
+                None => self.listed(agent, message).await,
+            };
+            let read = match found {
+                Ok(Some(task)) => agent.connection.get(&format!("GetTask on {}", agent.name), &task, None).await,
+                Ok(None) => continue,
+                Err(cause) if may_pass(&cause) => continue,
+                Err(_) => return None,
+            };
+            match read {
+                Ok(task) if has(&task, &message.message_id) => return Some(task),
+                Ok(_) => {}
+                Err(cause) if may_pass(&cause) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// The id of the task in whose history the message stands.
+    async fn listed(&self, agent: &Agent, message: &Message) -> Result<Option<TaskId>, ClientError> {
+        let mut page_token = None;
+        for _ in 0..PAGES {
+            let request = ListTasksRequest {
+                tenant: None,
+                context_id: message.context_id.clone(),
+                status: None,
+                page_size: None,
+                page_token: page_token.take(),
+                history_length: None,
+                status_timestamp_after: None,
+                include_artifacts: None,
+            };
+            let page = agent.connection.list(&format!("ListTasks on {}", agent.name), request).await?;
+            if let Some(task) = page.tasks.iter().find(|task| has(task, &message.message_id)) {
+                return Ok(Some(task.id.clone()));
+            }
+            if page.next_page_token.is_empty() {
+                break;
+            }
+            page_token = Some(page.next_page_token);
+        }
+        Ok(None)
+    }
+
+    /// Checks that an answer holds the task that was asked for, in its context.
+    pub(crate) fn is_the_one(
+        &self,
+        agent: &Agent,
+        id: Option<&TaskId>,
+        context: Option<&ContextId>,
+        task: &Task,
+    ) -> Result<(), Failure> {
+        let other = |asked: String, answered: String| {
+            Err(Failure::Another { agent: agent.name.clone(), asked, answered, made: self.book().made.clone() })
+        };
+        if let Some(id) = id.filter(|id| **id != task.id) {
+            return other(format!("task {id}"), format!("task {}", task.id));
+        }
+        match (context, &task.context_id) {
+            (Some(asked), Some(answered)) if asked != answered => {
+                other(format!("context {asked}"), format!("context {answered}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn has(task: &Task, message: &MessageId) -> bool {
+    task.history.iter().any(|said| said.message_id == *message)
+}

@@ -82,6 +82,11 @@ impl Planner {
                     self.is_the_one(agent, message.task_id.as_ref(), message.context_id.as_ref(), &task)?;
                     return Ok(Reply::Task(task));
                 }
+                // A proxy, or this loop, may have brought an answer twice, and the second one came too late.
+                Ok(Reply::Error(error)) if message.task_id.is_some() => {
+                    let task = self.look_for(agent, &message, REPEATS).await;
+                    return Ok(task.map_or(Reply::Error(error), Reply::Task));
+                }
                 Ok(reply) => return Ok(reply),
                 Err(cause) => cause,
             };

@@ -142,6 +142,27 @@ async fn o11_an_answer_whose_reply_was_lost_is_looked_for_in_its_task() {
 }
 
 #[tokio::test]
+async fn an_answer_that_came_twice_is_looked_for_in_its_task_and_one_that_was_refused_is_not_there() {
+    for taken in [true, false] {
+        let sent = Sent::default();
+        let seen = sent.clone();
+        let played = play(move |method, params, number| match (method, number) {
+            ("SendMessage", 1) => Says::Result(json!({"task": task("INPUT_REQUIRED", "Which base branch?")})),
+            ("SendMessage", _) => {
+                seen.lock().unwrap().push(params["message"].clone());
+                Says::Error(-32004, "This operation is not supported")
+            }
+            ("GetTask", _) if taken => Says::Result(of(&seen.lock().unwrap()[0], "COMPLETED")),
+            ("GetTask", _) => Says::Result(task("CANCELED", "by somebody")),
+            other => panic!("{other:?}"),
+        })
+        .await;
+        let outcome = delegate(&played, "review-diff").await.unwrap();
+        assert_eq!((is_completed(&outcome), matches!(outcome, Outcome::Nothing)), (taken, !taken));
+    }
+}
+
+#[tokio::test]
 async fn an_answer_about_another_task_or_context_is_refused() {
     let changed = |member: &str| {
         let mut task = task("COMPLETED", "done");

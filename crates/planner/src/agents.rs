@@ -5,6 +5,9 @@ use protocol::{AgentCard, Timestamps};
 
 use crate::{Failure, Planner};
 
+/// What the planner speaks in a job: the bindings whose URL has an origin, at which approvals are given.
+const SPOKEN: [Binding; 2] = [Binding::JsonRpc, Binding::HttpJson];
+
 /// An agent that the planner has met.
 #[derive(Debug)]
 pub struct Agent {
@@ -21,7 +24,7 @@ impl Planner {
     pub async fn meet(&mut self, url: &str, token: impl Fn(&str) -> Option<String>) -> Result<(), Failure> {
         let fetched = self.cards.card("read the agent card", url).await;
         let card = fetched.map_err(|cause| self.failure(url, cause))?.card.clone();
-        let (interface, binding) = choose(&card, &[Binding::JsonRpc])?;
+        let (interface, binding) = choose(&card, &SPOKEN)?;
         let skills: Vec<_> = card.skills.iter().map(|skill| skill.id.as_str()).collect();
         self.say(format!("card {}: skills {}; {} at {}", card.name, skills.join(", "), binding.word(), interface.url));
         let token = if card.security_requirements.is_empty() { None } else { token(&card.name) };

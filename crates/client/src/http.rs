@@ -298,6 +298,9 @@ impl Http {
         let headers = [("Content-Type", media::JSON.to_owned())];
         let body = Some(b"{}".to_vec());
         let answer = self.open(title, "POST", url.as_str(), &headers, body).await?.whole().await?;
-        Ok(answer.status == 200)
+        match answer.status {
+            408 | 429 | 500.. => Err(answer.not_a2a("an answer to an approval")),
+            status => Ok(status == 200),
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::{Failure, Planner};
 const REPEATABLE: [&str; 2] = ["run-tests", "review-diff"];
 
 /// How often anything is tried again.
-const REPEATS: u32 = 3;
+pub(crate) const REPEATS: u32 = 3;
 
 /// How often the task of a message is looked for that must not be sent again.
 const LOOKS: u32 = 5;

@@ -9,7 +9,7 @@ use protocol::{Change, Phase, StreamResponse, Task, TaskState};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agents::Agent;
-use crate::deliver::may_pass;
+use crate::deliver::{REPEATS, may_pass, pause};
 use crate::{Failure, Planner};
 
 /// The pause before the second poll; it grows with each further one.
@@ -65,7 +65,7 @@ impl Planner {
         let Some(approves) = self.operator.decide(task).await else { return Ok(()) };
         let carried_out = async {
             if approves {
-                return self.http.approve("operator approves", agent.connection.url(), &task.id).await;
+                return self.approve(agent, task).await;
             }
             match agent.connection.cancel("the operator refuses", &task.id).await {
                 // The agent answered: what became of the task is asked next.
@@ -78,6 +78,30 @@ impl Planner {
             self.say(format!("  {} took no approval for this task", agent.name));
         }
         Ok(())
+    }
+
+    /// Approves what the task asks for. An approval that got lost is given again while the task still asks for the same:
+    /// it is never one for what is asked next.
+    async fn approve(&self, agent: &Agent, task: &Task) -> Result<bool, ClientError> {
+        let mut repeat = 0;
+        loop {
+            let cause = match self.http.approve("operator approves", agent.connection.url(), &task.id).await {
+                // One that is refused after another may have been late.
+                Ok(taken) => return Ok(taken || repeat > 0),
+                Err(cause) => cause,
+            };
+            if repeat == REPEATS || !may_pass(&cause) {
+                return Err(cause);
+            }
+            tokio::time::sleep(pause(repeat)).await;
+            repeat += 1;
+            let asked = |task: &Task| task.status.message.as_ref().map(|message| message.message_id.clone());
+            match agent.connection.get(&format!("GetTask on {}", agent.name), &task.id, Some(0)).await {
+                Ok(now) if now.status.state == task.status.state && asked(&now) == asked(task) => {}
+                Ok(_) => return Ok(true),
+                Err(_) => return Err(cause),
+            }
+        }
     }
 
     /// Takes frames until the task has ended or waits for something new. False when there is no stream, or when it ended

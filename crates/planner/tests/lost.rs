@@ -163,6 +163,34 @@ async fn an_answer_that_came_twice_is_looked_for_in_its_task_and_one_that_was_re
 }
 
 #[tokio::test]
+async fn an_approval_that_was_lost_is_given_again_only_for_what_was_asked() {
+    for asks in ["the same", "something new", "nothing more"] {
+        let mut played = play(move |method, _, number| match (method, number) {
+            ("SendMessage", _) => Says::Result(json!({"task": task("AUTH_REQUIRED", "approve me")})),
+            ("SubscribeToTask", _) => Says::Error(-32004, "no streams"),
+            ("GetTask", 4) => match asks {
+                "the same" => Says::Result(task("AUTH_REQUIRED", "approve me")),
+                "something new" => {
+                    let mut new = task("AUTH_REQUIRED", "and this");
+                    new["status"]["message"]["messageId"] = "another".into();
+                    Says::Result(new)
+                }
+                _ => Says::Result(task("COMPLETED", "live")),
+            },
+            ("GetTask", _) => Says::Result(task("COMPLETED", "live")),
+            other => panic!("{other:?}"),
+        })
+        .await;
+        played.stage.approval.store(502, std::sync::atomic::Ordering::Relaxed);
+        played.planner = played.planner.with_patience(std::time::Duration::from_secs(20));
+        assert!(is_completed(&delegate(&played, "deploy").await.unwrap()), "{asks}");
+        let again = if asks == "the same" { 2 } else { 1 };
+        let approvals = played.calls().iter().filter(|call| *call == "approve").count();
+        assert_eq!(approvals, again, "{asks}: {:?}", played.calls());
+    }
+}
+
+#[tokio::test]
 async fn an_answer_about_another_task_or_context_is_refused() {
     let changed = |member: &str| {
         let mut task = task("COMPLETED", "done");

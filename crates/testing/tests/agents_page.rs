@@ -35,7 +35,8 @@ fn programs() -> &'static Path {
         let folder = test.parent().unwrap().parent().unwrap().to_owned();
         let targets: [&[&str]; 3] = [
             &["--package", "planner"],
-            &["--package", "workshop"],
+            // With the features that the tests are built with: this replaces the program that other tests run.
+            &["--package", "workshop", "--features", "workshop/interop"],
             &["--package", "server", "--example", "word-counter"],
         ];
         for target in targets {

@@ -4,6 +4,9 @@
 //! [`CodeReviewer`] is the agent; a server runs it. The card stands here and not in a story: it is who the agent is,
 //! and stays the same when the agent recites another story or stops reciting.
 
+#[cfg(feature = "real")]
+pub mod real;
+
 use std::sync::Arc;
 
 use protocol::card::{AgentCapabilities, AgentProvider, AgentSkill};

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         token: Some(deployer::TOKEN),
         dedupe: Dedupe::Always,
         signing_key: Some(deployer::signing_key()),
+        needs_operators: false,
         notice: agent.notice(),
     };
     cli::run(&arguments.shared, defaults, Arc::new(agent))

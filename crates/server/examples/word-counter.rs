@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         token: None,
         dedupe: Dedupe::default(),
         signing_key: None,
+        needs_operators: false,
         notice: "word-counter counts what it is sent".to_owned(),
     };
     cli::run(&Arguments::parse().shared, defaults, Arc::new(WordCounter))

@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::{AgentCard, ContextId, Message, Part, Task};
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,28 @@ pub trait Agent: Send + Sync + 'static {
     fn resumes(&self, task: &Task) -> bool {
         let _ = task;
         false
+    }
+
+    /// Whether this operator may approve or refuse what the task asks for. Asked only where operators have names, and
+    /// only about a task that waits. One whose approval must not count twice is told apart by the history, in which the
+    /// agent names who approved.
+    fn may_decide(&self, task: &Task, operator: &str) -> bool {
+        let _ = (task, operator);
+        true
+    }
+
+    /// How long a task may wait for an approval, counted from when it was asked for. Then a turn starts with
+    /// [`Start::Expiry`]. None: for ever.
+    fn approval_limit(&self, task: &Task) -> Option<Duration> {
+        let _ = task;
+        None
+    }
+
+    /// What an operator should know about a task that waits, beside the words with which it waits: names and values,
+    /// such as the build and the environment, in the order in which they are shown.
+    fn about(&self, task: &Task) -> Vec<(String, String)> {
+        let _ = task;
+        Vec::new()
     }
 
     /// Works on one turn. An error or a panic fails the task; the client sees a plain message, the log the cause.
@@ -85,6 +108,8 @@ pub struct Job {
     pub task: Option<Arc<Task>>,
     /// The context of the task or of the reply to be.
     pub context_id: ContextId,
+    /// Whose task it is, by the name that its credential stands for. None where callers show no credential.
+    pub asker: Option<Arc<str>>,
     /// Where this agent is reached by whoever made the task, such as `http://localhost:41243`. No slash at the end.
     pub base_url: Arc<str>,
     /// The media types that the client takes; empty when it did not say.

@@ -1,35 +1,46 @@
 //! What an operator asks outside A2A: approvals (DECISIONS O19), and webhooks that get nothing more (O15).
+//!
+//! Where operators have names, `operators` answers for approvals instead.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use protocol::{TaskId, media};
 
 use crate::agent::Start;
+use crate::engine::{Decision, Verdict};
 use crate::host::{Host, plain_error, whole};
+use crate::operators;
 
 /// `POST /approve/<task id>`.
-pub(crate) async fn approve(host: Arc<Host>, id: &str) -> Response<Body> {
-    let approved = match TaskId::new(id) {
-        Ok(id) => host.engine.approve(&id, Start::Approval { by: None }).await,
-        Err(_) => Ok(false),
+pub(crate) async fn approve(host: Arc<Host>, id: &str, request: Request<Body>) -> Response<Body> {
+    if host.door.has_operators() {
+        return operators::decide(host, id, request, operators::Act::Approve).await;
+    }
+    let verdict = match TaskId::new(id) {
+        Ok(id) => host.engine.decide(&id, Decision::of(Start::Approval { by: None })).await,
+        Err(_) => Ok(Verdict::Unknown),
     };
-    match approved {
-        Ok(true) => json(StatusCode::OK, &serde_json::json!({"approved": true, "taskId": id})),
-        Ok(false) => json(StatusCode::NOT_FOUND, &serde_json::json!({"approved": false})),
+    match verdict {
+        Ok(Verdict::Counts) => json(StatusCode::OK, &serde_json::json!({"approved": true, "taskId": id})),
+        Ok(_) => json(StatusCode::NOT_FOUND, &serde_json::json!({"approved": false})),
         Err(_) => internal(),
     }
 }
 
 /// `GET /approvals`: what waits, and since when.
-pub(crate) async fn list(host: Arc<Host>) -> Response<Body> {
+pub(crate) async fn list(host: Arc<Host>, headers: &HeaderMap) -> Response<Body> {
+    if host.door.has_operators() {
+        return operators::list(host, headers).await;
+    }
     let Ok(waiting) = host.engine.awaiting_approval().await else { return internal() };
     let approvals: Vec<_> = waiting
         .iter()
-        .map(|task| {
-            let text = task.status.message.as_ref().map(|message| message.text());
-            serde_json::json!({"taskId": task.id, "text": text, "since": task.status.timestamp})
+        .map(|record| {
+            let status = &record.task.status;
+            let text = status.message.as_ref().map(|message| message.text());
+            serde_json::json!({"taskId": record.task.id, "text": text, "since": status.timestamp})
         })
         .collect();
     json(StatusCode::OK, &serde_json::json!({"approvals": approvals}))
@@ -54,10 +65,10 @@ pub(crate) async fn failed_webhooks(host: Arc<Host>, headers: &HeaderMap) -> Res
     json(StatusCode::OK, &serde_json::json!({"failed": failed}))
 }
 
-fn internal() -> Response<Body> {
+pub(crate) fn internal() -> Response<Body> {
     plain_error(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "Internal error")
 }
 
-fn json(status: StatusCode, body: &serde_json::Value) -> Response<Body> {
+pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Response<Body> {
     whole(status, media::JSON, body.to_string().into())
 }

@@ -14,6 +14,7 @@ use crate::agent::Agent;
 use crate::attempt::Dedupe;
 use crate::setup::{Credential, Setup};
 use crate::store::{Memory, Store};
+use crate::tokens::Tokens;
 
 /// The flags of an agent binary.
 #[derive(Debug, Clone, clap::Args)]
@@ -59,6 +60,14 @@ pub struct Flags {
     /// The bearer token that callers must send.
     #[arg(long, env = "A2A_TOKEN", value_name = "T", hide_env_values = true)]
     pub token: Option<String>,
+    /// A file of callers with names, each line NAME sha256:HEX with the hash of the bearer token that the caller must
+    /// send. They come beside the one of --token; the token that is the agent's own counts no more.
+    #[arg(long, env = "A2A_CALLERS", value_name = "FILE")]
+    pub callers: Option<PathBuf>,
+    /// A file of operators, who may approve and refuse: each line is NAME sha256:HEX with the hash of the operator's own
+    /// token. Without it, whoever reaches the agent may approve.
+    #[arg(long, env = "A2A_OPERATORS", value_name = "FILE")]
+    pub operators: Option<PathBuf>,
     /// A private key (ES256, PKCS#8 as PEM or DER) that signs the card. Its public half is served at
     /// /.well-known/jwks.json. Repeatable.
     #[arg(long = "signing-key", env = "A2A_SIGNING_KEY", value_name = "FILE", value_delimiter = ',')]
@@ -258,6 +267,8 @@ pub struct Defaults {
     pub dedupe: Dedupe,
     /// Signs the card, beside the keys that flags name.
     pub signing_key: Option<signature::Key>,
+    /// It does not start without operators: what it does after an approval is real.
+    pub needs_operators: bool,
     /// One line that says what the agent does, written when it starts.
     pub notice: String,
 }
@@ -276,6 +287,16 @@ pub fn run(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> ExitCode
         Err(why) => return cannot(&why),
     };
     logging(&flags.log);
+    if defaults.needs_operators && flags.operators.is_none() {
+        return cannot(
+            "this agent does what it asks approval for, so it needs operators: --operators FILE, with a line \
+             NAME sha256:HEX for each",
+        );
+    }
+    let (callers, operators) = match (tokens("--callers", &flags.callers), tokens("--operators", &flags.operators)) {
+        (Ok(callers), Ok(operators)) => (callers, operators),
+        (Err(why), _) | (_, Err(why)) => return cannot(&why),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(cause) => return cannot(&format!("the runtime did not start: {cause}")),
@@ -284,6 +305,8 @@ pub fn run(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> ExitCode
         let notice = defaults.notice.clone();
         let mut setup = setup(flags, defaults, agent);
         setup.signing_keys.extend(keys);
+        setup.callers = callers.unwrap_or_default();
+        setup.operators = operators;
         #[cfg(feature = "grpc")]
         if let Some(address) = flags.grpc {
             match TcpListener::bind(address).await {
@@ -293,6 +316,34 @@ pub fn run(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> ExitCode
         }
         serve(flags, &notice, setup, own).await
     })
+}
+
+/// Reads a file of names and tokens. One that others can read is no failure, as it holds hashes only, but is said.
+fn tokens(flag: &str, file: &Option<PathBuf>) -> Result<Option<Tokens>, String> {
+    let Some(file) = file else { return Ok(None) };
+    let tokens = Tokens::open(file).map_err(|why| format!("{flag} {why}"))?;
+    #[cfg(unix)]
+    if let Ok(about) = std::fs::metadata(file) {
+        use std::os::unix::fs::PermissionsExt;
+        if about.permissions().mode() & 0o077 != 0 {
+            let shown = file.display();
+            tracing::warn!("{flag} {shown}: others than its owner can read this file; `chmod 600 {shown}` mends it");
+        }
+    }
+    Ok(Some(tokens))
+}
+
+/// Makes a token for a name: the token goes to standard error, once, and the line for the file of `--operators` or
+/// `--callers` to standard output, so that `… >> FILE` adds it.
+pub fn new_token(name: &str) -> ExitCode {
+    let token = Tokens::fresh();
+    let line = match Tokens::line(name, &token) {
+        Ok(line) => line,
+        Err(why) => return cannot(&why),
+    };
+    eprintln!("The token of {name}, shown this once: {token}");
+    println!("{line}");
+    ExitCode::SUCCESS
 }
 
 /// Reads a key that signs the card. Its name is its thumbprint. The error says what to do.
@@ -357,7 +408,8 @@ async fn serve(flags: &Flags, notice: &str, mut setup: Setup, own: SocketAddr) -
 
 fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     let mut setup = Setup::new(agent);
-    let token = flags.token.clone().or(defaults.token.map(str::to_owned));
+    let own = defaults.token.filter(|_| flags.callers.is_none());
+    let token = flags.token.clone().or(own.map(str::to_owned));
     setup.credentials = token.into_iter().map(|token| Credential { token, principal: "operator".into() }).collect();
     setup.signing_keys.extend(defaults.signing_key);
     setup.public_url.clone_from(&flags.public_url);

@@ -10,10 +10,13 @@ use subtle::ConstantTimeEq;
 use crate::engine::Caller;
 use crate::setup::{Credential, Setup};
 use crate::store::Principal;
+use crate::tokens::Tokens;
 
 /// Knows who may come in, and under which address they came.
 pub(crate) struct Door {
     credentials: Vec<Credential>,
+    callers: Tokens,
+    operators: Option<Tokens>,
     anonymous: Principal,
     public_url: Option<Arc<str>>,
     hosts: Vec<String>,
@@ -43,11 +46,21 @@ pub(crate) struct Activated {
 #[derive(Debug)]
 pub(crate) struct Unauthenticated;
 
+/// The token of a request, if it shows exactly one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut shown = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(shown), None) = (shown.next(), shown.next()) else { return None };
+    let (scheme, token) = shown.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
 impl Door {
     pub fn new(setup: &Setup, card: &AgentCard, port: u16) -> Self {
         let extensions = card.capabilities.extensions.iter();
         Self {
             credentials: setup.credentials.clone(),
+            callers: setup.callers.clone(),
+            operators: setup.operators.clone(),
             anonymous: "anonymous".into(),
             public_url: setup.public_url.as_deref().map(|url| url.trim_end_matches('/').into()),
             hosts: setup.hosts.clone(),
@@ -62,27 +75,47 @@ impl Door {
 
     /// Whether callers must show a credential.
     pub fn is_locked(&self) -> bool {
-        !self.credentials.is_empty()
+        !self.credentials.is_empty() || !self.callers.is_empty()
     }
 
     /// Who calls.
     pub fn admit(&self, headers: &HeaderMap) -> Result<Caller, Unauthenticated> {
-        let principal = if self.credentials.is_empty() {
+        let principal = if !self.is_locked() {
             self.anonymous.clone()
         } else {
-            let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-            let token = shown.and_then(|shown| shown.split_once(' '));
-            let token =
-                token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-            let token = token.ok_or(Unauthenticated)?.as_bytes();
+            let token = bearer(headers).ok_or(Unauthenticated)?;
             // All are compared, each in constant time, so that the time taken tells nothing.
             let known = self.credentials.iter().fold(None, |known, credential| {
-                let same: bool = credential.token.as_bytes().ct_eq(token).into();
-                if same { Some(credential) } else { known }
+                let same: bool = credential.token.as_bytes().ct_eq(token.as_bytes()).into();
+                if same { Some(&credential.principal) } else { known }
             });
-            known.ok_or(Unauthenticated)?.principal.clone()
+            let named = self.callers.holder(token);
+            known.cloned().or(named).ok_or(Unauthenticated)?
         };
         Ok(Caller { principal, base_url: self.base_url(headers), timestamps: None })
+    }
+
+    /// Which operator asks. None: whoever reaches the agent is one, without a name.
+    pub fn operator(&self, headers: &HeaderMap) -> Option<Result<Arc<str>, Unauthenticated>> {
+        let operators = self.operators.as_ref()?;
+        let holder = bearer(headers).and_then(|token| operators.holder(token));
+        Some(holder.ok_or(Unauthenticated))
+    }
+
+    /// Whether a request that changes something comes from no web page, or from one of this agent's own. Browsers name
+    /// the page's site, and a page cannot change what they say.
+    pub fn comes_from_here(&self, headers: &HeaderMap) -> bool {
+        let said = |name: &str| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default());
+        let here = self.base_url(headers);
+        let bare = |url: &str| url.split_once("://").map(|(_, authority)| authority.to_ascii_lowercase());
+        // A proxy before this agent may speak TLS.
+        said("origin").all(|origin| bare(origin).is_some() && bare(origin) == bare(&here))
+            && said("sec-fetch-site").all(|site| matches!(site, "same-origin" | "none"))
+    }
+
+    /// Whether operators have names.
+    pub fn has_operators(&self) -> bool {
+        self.operators.is_some()
     }
 
     /// Where the caller reaches this agent (DECISIONS W12).

@@ -17,7 +17,7 @@ use foldhash::HashMap;
 use futures_util::FutureExt;
 use protocol::call::SendMessageRequest;
 use protocol::{
-    Clock, ContextId, Error, ErrorKind, Ids, Message, Task, TaskId, TaskPushNotificationConfig, Timestamps,
+    Clock, ContextId, Error, ErrorKind, Ids, Message, Task, TaskId, TaskPushNotificationConfig, Timestamp, Timestamps,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ use crate::hub::Reader;
 use crate::push::Pusher;
 use crate::say::{Over, Say, Voice};
 use crate::setup::{Limits, Setup};
-use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot};
+use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot, Wait};
 use crate::store::{Created, Principal, Record, Store};
 use crate::together::Together;
 use crate::told::Told;
@@ -54,6 +54,37 @@ pub(crate) enum Sent {
     Message(Arc<Message>),
     Task(Told),
     Stream(Reader),
+}
+
+/// What somebody, or time, decides about a task that waits for an approval.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    /// What starts the turn.
+    pub start: Start,
+    /// The operator, where operators have names.
+    pub by: Option<Arc<str>>,
+    /// The moment since which the task must have waited; any, when there is none.
+    pub since: Option<Timestamp>,
+}
+
+impl Decision {
+    /// One that nobody with a name made.
+    pub fn of(start: Start) -> Self {
+        Self { start, by: None, since: None }
+    }
+}
+
+/// What a decision came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It starts a turn.
+    Counts,
+    /// The task waits for none, or not for this one any more.
+    NotWaiting,
+    /// The operator may not decide this.
+    MayNot,
+    /// There is no such task.
+    Unknown,
 }
 
 /// An answer together with the ticket of its attempt.
@@ -91,6 +122,8 @@ pub(crate) struct Engine {
     pub pusher: Arc<Pusher>,
     pub attempts: Attempts,
     pub limits: Limits,
+    /// Callers show who they are.
+    knows_callers: bool,
     live: RwLock<HashMap<TaskId, Arc<Slot>>>,
     pub together: Together,
     /// Fires when the server shuts down: nothing new is taken.
@@ -129,6 +162,7 @@ impl Engine {
             )),
             attempts: Attempts::new(setup.dedupe),
             limits: setup.limits.clone(),
+            knows_callers: !setup.credentials.is_empty() || !setup.callers.is_empty(),
             live: RwLock::default(),
             together: Together::default(),
             closing: CancellationToken::new(),
@@ -138,6 +172,11 @@ impl Engine {
 
     pub fn stop_token(&self) -> CancellationToken {
         self.stop.child_token()
+    }
+
+    /// The name that an agent reads of the principal whose task it is.
+    pub fn asker(&self, owner: &Principal) -> Option<Arc<str>> {
+        self.knows_callers.then(|| owner.clone())
     }
 
     /// Whether the agent can go on with a task whose turn was broken off.
@@ -315,6 +354,7 @@ impl Engine {
             message: message.clone(),
             task: None,
             context_id: context_id.clone(),
+            asker: self.asker(&caller.principal),
             base_url: caller.base_url.clone(),
             accepted_output_modes,
             stop: stop.clone(),
@@ -353,6 +393,7 @@ impl Engine {
                 message,
                 task: Some(task),
                 context_id,
+                asker: self.asker(&slot.owner),
                 base_url: slot.base_url.clone(),
                 accepted_output_modes,
                 stop: running.stop.clone(),
@@ -470,23 +511,47 @@ impl Engine {
         }
     }
 
-    /// Starts the turn of an approval, a refusal or an expiry. False when the task waits for none.
-    pub async fn approve(self: &Arc<Self>, id: &TaskId, start: Start) -> Result<bool, Error> {
+    /// Whether an operator may decide what a task asks for.
+    pub fn may_decide(&self, task: &Task, operator: &str) -> bool {
+        self.agent.may_decide(task, operator)
+    }
+
+    /// What an operator should know about a task.
+    pub fn about(&self, task: &Task) -> Vec<(String, String)> {
+        self.agent.about(task)
+    }
+
+    /// Starts the turn of an approval, a refusal or an expiry, if the task waits for one and the operator may decide it.
+    pub async fn decide(self: &Arc<Self>, id: &TaskId, decision: Decision) -> Result<Verdict, Error> {
         let slot = match self.live(id) {
             Some(slot) => slot,
             None => {
                 let record = self.store.load(id).await.map_err(|cause| self.internal(&cause))?;
-                let Some(record) = record else { return Ok(false) };
+                let Some(record) = record else { return Ok(Verdict::Unknown) };
                 let (principal, base_url) = (record.owner.clone(), record.base_url.clone());
                 let caller = Caller { principal, base_url, timestamps: None };
                 self.slot(&caller, id).await?
             }
         };
-        let Some(begun) = slot.approve(self, start).await? else { return Ok(false) };
-        if let Some(begun) = begun {
-            let engine = self.clone();
-            tokio::spawn(async move { engine.run(slot, begun).await });
+        let Decision { start, by, since } = decision;
+        let task = slot.heard(self).await?;
+        let Some(wait) = Wait::of(&task).filter(|wait| since.is_none() || wait.since == since) else {
+            return Ok(Verdict::NotWaiting);
+        };
+        // Asked without the lock; what the task waits for is compared under it.
+        if by.is_some_and(|operator| !self.may_decide(&task, &operator)) {
+            return Ok(Verdict::MayNot);
         }
-        Ok(true)
+        let engine = self.clone();
+        let decided = to_the_end(async move {
+            let Some(begun) = slot.decide(&engine, start, wait).await? else {
+                return Ok(Verdict::NotWaiting);
+            };
+            if let Some(begun) = begun {
+                tokio::spawn(async move { engine.run(slot, begun).await });
+            }
+            Ok(Verdict::Counts)
+        });
+        decided.await.unwrap_or_else(|| Err(ErrorKind::Internal.into()))
     }
 }

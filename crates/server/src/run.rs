@@ -22,7 +22,7 @@ use crate::door::Door;
 use crate::engine::{Engine, Promises};
 use crate::host::{Envelope, Host};
 use crate::setup::Setup;
-use crate::{approvals, card, cors, jsonrpc, rest};
+use crate::{approvals, card, cors, jsonrpc, operators, rest};
 
 /// How long connections may take to close after the work has stopped.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
@@ -95,9 +95,14 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
         let nothing = || Envelope::Bare(media::JSON).error(&ErrorKind::MethodNotFound.into());
         host.cards.answer_keys(&headers).unwrap_or_else(nothing)
     };
-    let approve =
-        |State(host): State<Arc<Host>>, Path(id): Path<String>| async move { approvals::approve(host, &id).await };
-    let approvals = |State(host): State<Arc<Host>>| approvals::list(host);
+    let approve = |State(host): State<Arc<Host>>, Path(id): Path<String>, request: Request<Body>| async move {
+        approvals::approve(host, &id, request).await
+    };
+    let refuse = |State(host): State<Arc<Host>>, Path(id): Path<String>, request: Request<Body>| async move {
+        operators::decide(host, &id, request, operators::Act::Refuse).await
+    };
+    let approvals =
+        |State(host): State<Arc<Host>>, headers: HeaderMap| async move { approvals::list(host, &headers).await };
     let failed = |State(host): State<Arc<Host>>, headers: HeaderMap| async move {
         approvals::failed_webhooks(host, &headers).await
     };
@@ -114,6 +119,7 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
         None => open,
     };
     open.route("/approve/{id}", post(approve))
+        .route("/refuse/{id}", post(refuse))
         .route("/approvals", get(approvals))
         .route("/push/failed", get(failed))
         .with_state(host)

@@ -10,6 +10,7 @@ use crate::attempt::Dedupe;
 use crate::gate::Gate;
 use crate::live::{LiveClock, LiveIds};
 use crate::store::{Memory, Principal, Store};
+use crate::tokens::Tokens;
 
 /// Everything that [`crate::run()`] needs besides listeners. [`Setup::new`] gives the defaults.
 pub struct Setup {
@@ -25,8 +26,12 @@ pub struct Setup {
     pub dial: Dial,
     /// Holds the agent's events back; a recording's seam.
     pub gate: Option<Arc<Gate>>,
-    /// Who may call. Empty: everybody, as one anonymous principal.
+    /// Who may call. Empty, as `callers` too: everybody, as one anonymous principal.
     pub credentials: Vec<Credential>,
+    /// Callers with names, beside `credentials`.
+    pub callers: Tokens,
+    /// Who may approve and refuse. None: whoever reaches the agent, without a name.
+    pub operators: Option<Tokens>,
     /// Sign the card, each for itself. None: it is not signed.
     pub signing_keys: Vec<signature::Key>,
     /// The base of the card's URLs, whatever the request's Host says. No slash at the end.
@@ -135,6 +140,8 @@ impl Setup {
             dial: Dial::default(),
             gate: None,
             credentials: Vec::new(),
+            callers: Tokens::default(),
+            operators: None,
             signing_keys: Vec::new(),
             public_url: None,
             hosts: Vec::new(),

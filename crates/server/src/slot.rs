@@ -26,7 +26,7 @@ use crate::told::{Told, Written};
 
 pub(crate) use asker::{Asker, Incoming, Mode};
 pub(crate) use saying::{Saying, Status};
-pub(crate) use turn::{Begun, Returned, Running};
+pub(crate) use turn::{Begun, Returned, Running, Wait};
 
 /// The owner of one task.
 #[derive(Debug)]

@@ -234,7 +234,7 @@ pub trait Store: Send + Sync + 'static {
     fn unfinished(&self) -> Kept<'_, Vec<TaskId>>;
 
     /// The tasks that wait for an approval, longest first.
-    fn awaiting_approval(&self) -> Kept<'_, Vec<Arc<Task>>>;
+    fn awaiting_approval(&self) -> Kept<'_, Vec<Record>>;
 
     /// The task that this message, sent by this caller, came to, if it was to be remembered.
     fn came_to<'a>(&'a self, owner: &'a Principal, message: &'a Message) -> Kept<'a, Option<TaskId>>;

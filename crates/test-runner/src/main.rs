@@ -113,6 +113,7 @@ fn main() -> ExitCode {
         token: None,
         dedupe: Dedupe::Unanswered,
         signing_key: None,
+        needs_operators: false,
         notice: agent.notice(),
     };
     cli::run(&shared, defaults, Arc::new(agent))

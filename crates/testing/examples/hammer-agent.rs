@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         token: None,
         dedupe: Dedupe::Unanswered,
         signing_key: None,
+        needs_operators: false,
         notice: "hammer-agent does what each message plans".to_owned(),
     };
     cli::run(&Arguments::parse().shared, defaults, Arc::new(hammer::agent()))

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::AgentCard;
 use server::{Agent, Fault, Job, Say, Setup, Turn};
@@ -19,6 +20,12 @@ pub struct Scripted {
     pub direct: bool,
     /// What [`Agent::resumes`] says.
     pub resumes: bool,
+    /// What [`Agent::may_decide`] says.
+    pub may_decide: fn(&protocol::Task, &str) -> bool,
+    /// What [`Agent::approval_limit`] says.
+    pub approval_limit: Option<Duration>,
+    /// What [`Agent::about`] says.
+    pub about: Vec<(String, String)>,
     turn: Box<dyn Fn(Job, Say) -> Turn + Send + Sync>,
 }
 
@@ -37,6 +44,18 @@ impl Agent for Scripted {
 
     fn resumes(&self, _: &protocol::Task) -> bool {
         self.resumes
+    }
+
+    fn may_decide(&self, task: &protocol::Task, operator: &str) -> bool {
+        (self.may_decide)(task, operator)
+    }
+
+    fn approval_limit(&self, _: &protocol::Task) -> Option<Duration> {
+        self.approval_limit
+    }
+
+    fn about(&self, _: &protocol::Task) -> Vec<(String, String)> {
+        self.about.clone()
     }
 
     fn turn(self: Arc<Self>, job: Job, say: Say) -> Turn {
@@ -66,7 +85,16 @@ where
         let turn: Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>> = Box::pin(turn(job, say));
         turn
     });
-    Scripted { card: card(), extended: None, direct: false, resumes: false, turn }
+    Scripted {
+        card: card(),
+        extended: None,
+        direct: false,
+        resumes: false,
+        may_decide: |_, _| true,
+        approval_limit: None,
+        about: Vec::new(),
+        turn,
+    }
 }
 
 /// A server that runs. Dropping it ends it.

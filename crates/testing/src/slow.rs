@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use protocol::{ConfigId, Message, Task, TaskId, TaskPushNotificationConfig, Timestamp};
+use protocol::{ConfigId, Message, TaskId, TaskPushNotificationConfig, Timestamp};
 use server::store::{
     Created, Delivery, GivenUp, Keep, Kept, Memory, Page, Principal, Query, Record, Shown, Step, Store, StoreError,
 };
@@ -67,7 +67,7 @@ impl Store for Slow {
         show(id: &'a TaskId) -> Option<Shown>;
         list(query: &'a Query) -> Page;
         unfinished() -> Vec<TaskId>;
-        awaiting_approval() -> Vec<Arc<Task>>;
+        awaiting_approval() -> Vec<Record>;
         came_to(owner: &'a Principal, message: &'a Message) -> Option<TaskId>;
         wait(task: &'a TaskId, message: &'a Message) -> ();
         waiting(task: &'a TaskId) -> Vec<Message>;

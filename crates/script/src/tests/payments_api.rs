@@ -40,6 +40,7 @@ fn later(first: Message, start: Start, message: Message) -> Job {
         message: Arc::new(message),
         task: Some(Arc::new(task)),
         context_id: ContextId::new("c").unwrap(),
+        asker: None,
         base_url: "http://localhost:41243".into(),
         accepted_output_modes: Arc::default(),
         stop: Default::default(),

@@ -1,16 +1,14 @@
 //! Calls that only read: a task, a page of tasks, a subscription, and what an operator asks for.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use protocol::call::{ListTasksRequest, SubscribeToTaskRequest};
-use protocol::{Error, Task, TaskId, TaskState, Timestamp};
+use protocol::{Error, TaskId, TaskState, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Caller, Engine};
 use crate::hub::{Ends, Reader};
-use crate::store::{GivenUp, Page, Place, Query, Shown};
+use crate::store::{GivenUp, Page, Place, Query, Record, Shown};
 use crate::told::Told;
 
 impl Engine {
@@ -57,7 +55,7 @@ impl Engine {
     }
 
     /// The tasks that wait for an approval, longest first.
-    pub async fn awaiting_approval(&self) -> Result<Vec<Arc<Task>>, Error> {
+    pub async fn awaiting_approval(&self) -> Result<Vec<Record>, Error> {
         self.store.awaiting_approval().await.map_err(|cause| self.internal(&cause))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use protocol::{Change, Error, ErrorKind, Message, MessageId, Role, Task, TaskId, TaskState, Timestamps};
+use protocol::{Change, Error, ErrorKind, Message, MessageId, Role, Task, TaskId, TaskState, Timestamp, Timestamps};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -248,8 +248,16 @@ impl Slot {
         Some(Begun { running, start, message, task: state.task.clone(), accepted_output_modes })
     }
 
-    /// Begins a turn that no message started. `None` when the task waits for no approval.
-    pub async fn approve(&self, engine: &Engine, start: Start) -> Result<Option<Option<Begun>>, Error> {
+    /// The task as it is now, wherever it changed last.
+    pub async fn heard(&self, engine: &Engine) -> Result<Arc<Task>, Error> {
+        let mut state = self.lock().await;
+        self.hear(engine, &mut state).await?;
+        Ok(state.task.clone())
+    }
+
+    /// Begins the turn of what was decided about a task that waits for an approval. `None` when it waits for none, or not
+    /// in the status that was decided about.
+    pub async fn decide(&self, engine: &Engine, start: Start, about: Wait) -> Result<Option<Option<Begun>>, Error> {
         let mut state = self.lock().await;
         for _ in 0..CLAIMS {
             self.hear(engine, &mut state).await?;
@@ -261,8 +269,8 @@ impl Slot {
             tokio::time::sleep(FIRST_PAUSE).await;
             state = self.lock().await;
         }
-        let waits =
-            state.task.status.state == TaskState::AuthRequired && state.next.is_none() && state.waiting.is_empty();
+        let waits = Wait::of(&state.task).is_some_and(|now| now == about);
+        let waits = waits && state.next.is_none() && state.waiting.is_empty();
         // A turn that runs and is not over was begun by the first of two approvals.
         if !waits || (state.running.is_some() && !state.over) {
             return Ok(None);
@@ -275,7 +283,7 @@ impl Slot {
             return Ok(None);
         }
         // It may have been approved elsewhere since it was heard of.
-        if state.task.status.state != TaskState::AuthRequired {
+        if Wait::of(&state.task) != Some(about) {
             self.release(engine).await;
             return Ok(None);
         }
@@ -421,6 +429,24 @@ impl Slot {
         let stopped = running.stop.is_cancelled() && !matches!(how, Returned::TooLong);
         let words = if stopped { Returned::Killed.words() } else { how.words() };
         self.set(engine, state, TaskState::Failed, words.into()).await
+    }
+}
+
+/// What a task waits for while it needs an approval: tells one need from the next one of the same task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// When it was asked for.
+    pub since: Option<Timestamp>,
+    /// The message that asks.
+    message: Option<MessageId>,
+}
+
+impl Wait {
+    /// None when the task waits for no approval.
+    pub fn of(task: &Task) -> Option<Self> {
+        let status = &task.status;
+        let message = status.message.as_ref().map(|message| message.message_id.clone());
+        (status.state == TaskState::AuthRequired).then_some(Self { since: status.timestamp, message })
     }
 }
 

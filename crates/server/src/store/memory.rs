@@ -8,7 +8,7 @@ use bytes::Bytes;
 use foldhash::HashMap;
 use protocol::task::Phase;
 use protocol::{
-    Change, ConfigId, ContextId, Message, MessageId, Task, TaskId, TaskPushNotificationConfig, TaskState, Timestamp,
+    Change, ConfigId, ContextId, Message, MessageId, TaskId, TaskPushNotificationConfig, TaskState, Timestamp,
 };
 
 use super::{
@@ -391,11 +391,11 @@ impl Store for Memory {
         }))
     }
 
-    fn awaiting_approval(&self) -> Kept<'_, Vec<Arc<Task>>> {
+    fn awaiting_approval(&self) -> Kept<'_, Vec<Record>> {
         Kept::now(self.read(|shelves| {
             let interrupted = shelves.interrupted.iter().filter_map(|place| {
                 let Shelved::Open(record) = shelves.tasks.get(&place.id)? else { return None };
-                (record.task.status.state == TaskState::AuthRequired).then(|| record.task.clone())
+                (record.task.status.state == TaskState::AuthRequired).then(|| (**record).clone())
             });
             interrupted.collect()
         }))

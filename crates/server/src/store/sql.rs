@@ -10,7 +10,7 @@ mod read;
 pub(super) mod sqlite;
 
 use std::future::Future;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use protocol::{ConfigId, Message, Task, TaskId, TaskPushNotificationConfig, Timestamp};
 use sqlx::AnyPool;
@@ -429,7 +429,7 @@ impl Store for Sql {
         self.later(self.read_unfinished())
     }
 
-    fn awaiting_approval(&self) -> Kept<'_, Vec<Arc<Task>>> {
+    fn awaiting_approval(&self) -> Kept<'_, Vec<Record>> {
         self.later(self.read_awaiting())
     }
 

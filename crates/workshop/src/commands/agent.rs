@@ -47,6 +47,7 @@ impl Agent {
             token: None,
             dedupe: about.dedupe,
             signing_key: None,
+            needs_operators: false,
             notice: agent.notice(),
         };
         cli::run(&self.shared, defaults, Arc::new(agent))

@@ -192,14 +192,14 @@ impl Sql {
         self.read_ids(statement).await
     }
 
-    pub(super) async fn read_awaiting(&self) -> Result<Vec<Arc<Task>>, StoreError> {
+    pub(super) async fn read_awaiting(&self) -> Result<Vec<Record>, StoreError> {
         let waiting = self.read_ids("SELECT id FROM task WHERE state = 8 ORDER BY time, id").await?;
-        let mut tasks = Vec::new();
+        let mut records = Vec::new();
         for id in waiting {
-            let task = self.read_task(&id).await?.map(|record| record.task);
-            tasks.extend(task.filter(|task| task.status.state == TaskState::AuthRequired));
+            let record = self.read_task(&id).await?;
+            records.extend(record.filter(|record| record.task.status.state == TaskState::AuthRequired));
         }
-        Ok(tasks)
+        Ok(records)
     }
 
     pub(super) async fn find_sent(

@@ -26,8 +26,8 @@ pub struct Flags {
     #[cfg(feature = "grpc")]
     #[arg(long, env = "A2A_GRPC", value_name = "ADDR")]
     pub grpc: Option<SocketAddr>,
-    /// Where clients reach gRPC, such as agents.example:443 or https://agents.example, when that is not the host of the
-    /// other bindings with the port of --grpc.
+    /// Where clients reach gRPC, as a host and a port such as agents.example:443 or as a URL, when that is not the host
+    /// of the other bindings with the port of --grpc.
     #[cfg(feature = "grpc")]
     #[arg(long, env = "A2A_GRPC_PUBLIC_URL", value_name = "URL", requires = "grpc", value_parser = grpc_url)]
     pub grpc_public_url: Option<String>,

@@ -4,8 +4,15 @@
 //! [`Deployer`] is the agent; a server runs it. The cards stand here and not in a story: they are who the agent is, and
 //! stay the same when the agent recites another story or stops reciting.
 
-use std::sync::Arc;
+#[cfg(feature = "real")]
+pub mod real;
 
+use std::sync::Arc;
+#[cfg(feature = "real")]
+use std::time::Duration;
+
+#[cfg(feature = "real")]
+use protocol::Task;
 use protocol::card::{
     AgentCapabilities, AgentProvider, AgentSkill, HttpAuthSecurityScheme, SecurityRequirement, SecurityScheme,
     StringList,
@@ -36,6 +43,9 @@ pub struct Deployer {
 enum Work {
     /// A script, told word for word.
     Recital(Script),
+    /// Real roll-outs.
+    #[cfg(feature = "real")]
+    Real(real::Rollouts),
 }
 
 impl Deployer {
@@ -44,10 +54,23 @@ impl Deployer {
         Self { work: Work::Recital(script) }
     }
 
+    /// A deployer that rolls out real builds.
+    #[cfg(feature = "real")]
+    pub fn working(rollouts: real::Rollouts) -> Self {
+        Self { work: Work::Real(rollouts) }
+    }
+
+    /// Whether it does what it says, and so needs operators with names.
+    pub fn works(&self) -> bool {
+        !matches!(self.work, Work::Recital(_))
+    }
+
     /// What to tell whoever starts it.
     pub fn notice(&self) -> String {
         match &self.work {
             Work::Recital(script) => format!("{NAME} recites the story {}; it deploys nothing", script.story()),
+            #[cfg(feature = "real")]
+            Work::Real(rollouts) => format!("{NAME} {}", rollouts.notice()),
         }
     }
 }
@@ -61,10 +84,42 @@ impl Agent for Deployer {
         Some(extended_card())
     }
 
+    /// A working one goes on with a roll-out that was broken off; how far it had come stands in the environment's folder.
+    #[cfg(feature = "real")]
+    fn resumes(&self, _task: &Task) -> bool {
+        matches!(self.work, Work::Real(_))
+    }
+
+    #[cfg(feature = "real")]
+    fn may_decide(&self, task: &Task, operator: &str) -> bool {
+        match &self.work {
+            Work::Recital(_) => true,
+            Work::Real(rollouts) => rollouts.may_decide(task, operator),
+        }
+    }
+
+    #[cfg(feature = "real")]
+    fn approval_limit(&self, task: &Task) -> Option<Duration> {
+        match &self.work {
+            Work::Recital(_) => None,
+            Work::Real(rollouts) => rollouts.approval_limit(task),
+        }
+    }
+
+    #[cfg(feature = "real")]
+    fn about(&self, task: &Task) -> Vec<(String, String)> {
+        match &self.work {
+            Work::Recital(_) => Vec::new(),
+            Work::Real(rollouts) => rollouts.about(task),
+        }
+    }
+
     fn turn(self: Arc<Self>, job: Job, say: Say) -> Turn {
         Box::pin(async move {
             match &self.work {
                 Work::Recital(script) => script.tell(&job, &say).await,
+                #[cfg(feature = "real")]
+                Work::Real(rollouts) => rollouts.turn(&job, &say).await,
             }
         })
     }

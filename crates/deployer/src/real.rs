@@ -127,9 +127,8 @@ impl Rollouts {
         if let Err(cause) = archive::list(builds) {
             return Err(Mistake(format!("{}: {cause}; --builds names the folder with the archives", builds.display())));
         }
-        let audit = Audit::open(audit_log).map_err(|cause| {
-            Mistake(format!("{}: {cause}; --audit-log names another file", audit_log.display()))
-        })?;
+        let audit = Audit::open(audit_log)
+            .map_err(|cause| Mistake(format!("{}: {cause}; --audit-log names another file", audit_log.display())))?;
         let mut opened: Vec<(Environment, Place)> = Vec::new();
         for environment in environments {
             let (name, folder) = (&environment.name, environment.folder.display());
@@ -186,14 +185,14 @@ impl Rollouts {
     }
 
     /// Works on one turn.
-    pub async fn turn(&self, job: &Job, asker: Option<&str>, say: &Say) -> Result<(), Fault> {
-        match self.take(job, asker, say).await {
+    pub async fn turn(&self, job: &Job, say: &Say) -> Result<(), Fault> {
+        match self.take(job, say).await {
             Err(cause) if cause.is::<Over>() => Ok(()),
             ended => ended,
         }
     }
 
-    async fn take(&self, job: &Job, asker: Option<&str>, say: &Say) -> Result<(), Fault> {
+    async fn take(&self, job: &Job, say: &Say) -> Result<(), Fault> {
         let order = job.task.as_deref().and_then(Order::of);
         let state = job.task.as_ref().map(|task| task.status.state);
         match (&job.start, order) {
@@ -223,12 +222,13 @@ impl Rollouts {
                 self.roll_out(job, say, &order).await
             }
             (Start::Restart, Some(order)) => self.want_approval(job, say, order).await,
-            _ => self.consider(job, asker, say).await,
+            _ => self.consider(job, say).await,
         }
     }
 
     /// Reads what is wanted, and asks for an approval if it may be done at all.
-    async fn consider(&self, job: &Job, asker: Option<&str>, say: &Say) -> Result<(), Fault> {
+    async fn consider(&self, job: &Job, say: &Say) -> Result<(), Fault> {
+        let asker = job.asker.as_deref();
         let archives = match archive::list(&self.builds) {
             Ok(archives) => archives,
             Err(cause) => {
@@ -309,8 +309,13 @@ impl Rollouts {
         if let Some(words) = &environment.refuse {
             return Some(words.clone());
         }
-        if !environment.askers.is_empty() && !asker.is_some_and(|asker| environment.askers.iter().any(|one| one == asker)) {
-            return Some(format!("Only some callers may ask for roll-outs to {}; this is none of them.", environment.name));
+        if !environment.askers.is_empty()
+            && !asker.is_some_and(|asker| environment.askers.iter().any(|one| one == asker))
+        {
+            return Some(format!(
+                "Only some callers may ask for roll-outs to {}; this is none of them.",
+                environment.name
+            ));
         }
         self.in_quiet_hours(environment)
     }
@@ -361,7 +366,11 @@ impl Rollouts {
         let Some((environment, place)) = self.environment(&order.environment) else {
             return Ok(say.failed(format!("Environment {} is not configured any more.", order.environment)).await?);
         };
-        let back_or_out = if order.back { format!("Taking {} back", order.environment) } else { format!("Rolling out to {}", order.environment) };
+        let back_or_out = if order.back {
+            format!("Taking {} back", order.environment)
+        } else {
+            format!("Rolling out to {}", order.environment)
+        };
         say.working(order.says(format!("Approved by {}. {back_or_out}", and(&order.approved_by)))?).await?;
         let task = say.task_id().await?.to_string();
         let busy = async || {
@@ -435,15 +444,18 @@ impl Rollouts {
             Some(own) => own,
             None => Rollout { from: held.current()?, ..new },
         };
-        let mut unfinished = Unfinished { rollouts: self, held: held.clone(), rollout: Some(rollout), switched: is_switched };
+        let mut unfinished =
+            Unfinished { rollouts: self, held: held.clone(), rollout: Some(rollout), switched: is_switched };
         let mut checks = check(environment, build, held, "before").await;
         let is_fit = checks.iter().all(|saw| saw.passing);
         if is_fit {
             unfinished.switch()?;
             self.note(say, order, "switched", None, None).await?;
             if environment.checks.iter().any(|check| check.after) {
-                say.working(order.says(format!("Build {} is in its place. Checking {}", build.name, environment.name))?)
-                    .await?;
+                say.working(
+                    order.says(format!("Build {} is in its place. Checking {}", build.name, environment.name))?,
+                )
+                .await?;
             }
             checks.extend(check(environment, build, held, "after").await);
         }
@@ -520,10 +532,17 @@ impl Rollouts {
     ) -> Result<(), Fault> {
         let was_live = held.is_live(&order.build)? && rollout.from.is_some();
         self.take_back(held, rollout.clone())?;
-        let failing: Vec<String> = rollout.checks.iter().filter(|saw| !saw.passing).map(|saw| format!("{} saw: {}", saw.name, saw.saw)).collect();
+        let failing: Vec<String> = rollout
+            .checks
+            .iter()
+            .filter(|saw| !saw.passing)
+            .map(|saw| format!("{} saw: {}", saw.name, saw.saw))
+            .collect();
         let failing = failing.join("; ");
         let stays = match held.deployed()?.last() {
-            Some(live) if rollout.from.is_some() => format!("Build {} is live on {}", live.build.name, environment.name),
+            Some(live) if rollout.from.is_some() => {
+                format!("Build {} is live on {}", live.build.name, environment.name)
+            }
             _ => format!("Nothing of this agent's is live on {}", environment.name),
         };
         let name = &order.build.name;

@@ -105,9 +105,9 @@ impl Archive {
         }
         let digest = hex(hash.finish().as_ref());
         match self.stated()? {
-            Some(stated) if stated != digest => Err(Refused::Digest(format!(
-                "the archive's SHA-256 is {digest}, but the file beside it says {stated}"
-            ))),
+            Some(stated) if stated != digest => {
+                Err(Refused::Digest(format!("the archive's SHA-256 is {digest}, but the file beside it says {stated}")))
+            }
             _ => Ok(digest),
         }
     }
@@ -142,13 +142,7 @@ impl Archive {
         unpacked
     }
 
-    fn unpack_into(
-        &self,
-        into: &Path,
-        digest: &str,
-        limit: u64,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Unpacked, Refused> {
+    fn unpack_into(&self, into: &Path, digest: &str, limit: u64, stop: &dyn Fn() -> bool) -> Result<Unpacked, Refused> {
         let hashed = Hashed { inner: File::open(&self.path)?, hash: Context::new(&SHA256) };
         let mut packed = BufReader::with_capacity(128 << 10, hashed);
         let unpacked = {
@@ -333,7 +327,9 @@ fn unpack(plain: impl Read, into: &Path, limit: u64, stop: &dyn Fn() -> bool) ->
                 unpacked.bytes += copied;
             }
             EntryType::Symlink => {
-                let Some(target) = entry.link_name_bytes() else { return refused(format!("{} leads nowhere", shown())) };
+                let Some(target) = entry.link_name_bytes() else {
+                    return refused(format!("{} leads nowhere", shown()));
+                };
                 let target = Path::new(OsStr::from_bytes(&target)).to_owned();
                 if target.is_absolute() || target.as_os_str().is_empty() || target.as_os_str().len() > PATH {
                     return refused(format!("{} is a link out of the build", shown()));

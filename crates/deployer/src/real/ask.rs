@@ -88,8 +88,29 @@ fn find_environment(environments: &[&str], words: &[&str], lower: &[String]) -> 
     let all = || listed(environments.iter().copied());
     // "to NAME" and "environment NAME" name one that is not there; "to build x" and "to the previous one" name none.
     let no_name = [
-        "the", "a", "an", "build", "previous", "last", "all", "every", "me", "us", "it", "its", "this", "that", "my",
-        "our", "deploy", "roll", "return", "earlier", "version", "environment", "before",
+        "the",
+        "a",
+        "an",
+        "build",
+        "previous",
+        "last",
+        "all",
+        "every",
+        "me",
+        "us",
+        "it",
+        "its",
+        "this",
+        "that",
+        "my",
+        "our",
+        "deploy",
+        "roll",
+        "return",
+        "earlier",
+        "version",
+        "environment",
+        "before",
     ];
     let after = (1..words.len()).rev().find(|&at| {
         matches!(lower[at - 1].as_str(), "to" | "on" | "onto" | "environment" | "in" | "into")
@@ -117,7 +138,8 @@ fn find_build(
         return Ok(Some((*found).to_owned()));
     }
     // "build NAME" names one; "the build", "build to staging" do not.
-    let no_name = ["to", "on", "onto", "of", "for", "in", "and", "before", "that", "which", "please", "now", "again", "is"];
+    let no_name =
+        ["to", "on", "onto", "of", "for", "in", "and", "before", "that", "which", "please", "now", "again", "is"];
     let named = (1..words.len()).rev().find(|&at| {
         matches!(lower[at - 1].as_str(), "build" | "version" | "release")
             && !no_name.contains(&lower[at].as_str())
@@ -146,8 +168,7 @@ mod tests {
     fn words_choose_environment_and_build() {
         let is = |text: &str, back: bool, environment: &str, build: Option<&str>| {
             let wanted = read(&ENVIRONMENTS, &BUILDS, text).unwrap();
-            let expected =
-                Wanted { back, environment: environment.to_owned(), build: build.map(str::to_owned) };
+            let expected = Wanted { back, environment: environment.to_owned(), build: build.map(str::to_owned) };
             assert_eq!(wanted, expected, "{text}");
         };
         is("Deploy build 2026.10.06-1 to staging", false, "staging", Some("2026.10.06-1"));
@@ -165,10 +186,7 @@ mod tests {
         let unclear = |text: &str| read(&ENVIRONMENTS, &BUILDS, text).unwrap_err();
         let unknown = |text: &str, words: &str| assert_eq!(unclear(text), Unclear::Unknown(words.to_owned()));
         unknown("Deploy build 2026.10.06-1 to qa", "Environment qa is not configured here. Configured: demo, staging.");
-        unknown(
-            "Deploy build 7 to staging",
-            "Build 7 is not there. There are: 2026.10.07-1, 2026.10.06-1.",
-        );
+        unknown("Deploy build 7 to staging", "Build 7 is not there. There are: 2026.10.07-1, 2026.10.06-1.");
         unknown(
             "Deploy build ../../etc to staging",
             "Build ../../etc is not there. There are: 2026.10.07-1, 2026.10.06-1.",

@@ -8,6 +8,7 @@
 //! {"entry":{"number":2,"time":"2026-10-06T09:00:01Z","event":"approved","task":"ecf2…","by":"ada","before":"5b1c…"},"hash":"90f3…"}
 //! ```
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -62,6 +63,25 @@ pub struct Entry {
     pub told: Told,
     /// The hash of the line before it.
     pub before: String,
+}
+
+impl fmt::Display for Entry {
+    /// One line for a person.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = &self.told;
+        write!(f, "{} {}", self.time, told.event)?;
+        let members =
+            [("build", &told.build), ("environment", &told.environment), ("by", &told.by), ("task", &told.task)];
+        for (name, value) in members {
+            if let Some(value) = value {
+                write!(f, " {name}={}", value.escape_debug())?;
+            }
+        }
+        match &told.words {
+            Some(words) => write!(f, ": {}", words.escape_debug()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A line: an entry as its bytes are hashed, and the hash.

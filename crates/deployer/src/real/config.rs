@@ -118,9 +118,8 @@ pub struct Quiet {
 
 impl Quiet {
     fn read(text: &str, zone: &str, found: &TimeZone) -> Result<Self, String> {
-        let wrong = || {
-            format!("{text:?} are no quiet hours; such are: \"22:00-06:00\", \"Sat Sun\", \"Fri 15:00-24:00\"")
-        };
+        let wrong =
+            || format!("{text:?} are no quiet hours; such are: \"22:00-06:00\", \"Sat Sun\", \"Fri 15:00-24:00\"");
         let (mut days, mut span) = (Vec::new(), None);
         for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
             match (day(word), word.split_once('-')) {

@@ -30,6 +30,9 @@ pub struct CodeReviewer {
 enum Work {
     /// A script, told word for word.
     Recital(Script),
+    /// Real diffs.
+    #[cfg(feature = "real")]
+    Real(real::Reviewer),
 }
 
 impl CodeReviewer {
@@ -38,22 +41,38 @@ impl CodeReviewer {
         Self { work: Work::Recital(script) }
     }
 
+    /// A code-reviewer that reads real diffs.
+    #[cfg(feature = "real")]
+    pub fn working(reviewer: real::Reviewer) -> Self {
+        Self { work: Work::Real(reviewer) }
+    }
+
     /// What to tell whoever starts it.
     pub fn notice(&self) -> String {
         match &self.work {
             Work::Recital(script) => format!("{NAME} recites the story {}; it reads no real diffs", script.story()),
+            #[cfg(feature = "real")]
+            Work::Real(reviewer) => format!("{NAME} {}", reviewer.notice()),
         }
     }
 }
 
 impl Agent for CodeReviewer {
     fn card(&self) -> AgentCard {
-        card()
+        match &self.work {
+            Work::Recital(_) => card(),
+            #[cfg(feature = "real")]
+            Work::Real(reviewer) if reviewer.has_sarif() => card_with_sarif(),
+            #[cfg(feature = "real")]
+            Work::Real(_) => card(),
+        }
     }
 
     fn answers_directly(&self, message: &Message) -> bool {
         match &self.work {
             Work::Recital(script) => script.answers_directly(message),
+            #[cfg(feature = "real")]
+            Work::Real(reviewer) => reviewer.answers_directly(message),
         }
     }
 
@@ -61,6 +80,8 @@ impl Agent for CodeReviewer {
         Box::pin(async move {
             match &self.work {
                 Work::Recital(script) => script.tell(&job, &say).await,
+                #[cfg(feature = "real")]
+                Work::Real(reviewer) => reviewer.turn(&job, &say).await,
             }
         })
     }
@@ -108,6 +129,15 @@ pub fn card() -> AgentCard {
         signatures: Vec::new(),
         icon_url: None,
     }
+}
+
+/// Its card when clients that accept SARIF get it: its first skill names the form.
+#[cfg(feature = "real")]
+fn card_with_sarif() -> AgentCard {
+    let mut card = card();
+    let modes = [media::TEXT, media::JSON, real::form::SARIF].map(Into::into).to_vec();
+    card.skills.iter_mut().take(1).for_each(|skill| skill.output_modes.clone_from(&modes));
+    card
 }
 
 #[cfg(test)]

@@ -407,9 +407,9 @@ fn cut(lines: &[&[u8]], at: usize) -> Cut {
     }
     let wrong = match counts {
         None => Some("Its header cannot be read.".to_owned()),
-        Some((says_old, says_new)) if !is_whole => Some(format!(
-            "Its header says {says_old} old and {says_new} new lines, and it has {old} and {new}."
-        )),
+        Some((says_old, says_new)) if !is_whole => {
+            Some(format!("Its header says {says_old} old and {says_new} new lines, and it has {old} and {new}."))
+        }
         Some(_) => {
             let more = surplus(lines, end);
             end += more;

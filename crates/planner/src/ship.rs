@@ -1,7 +1,8 @@
 //! The kit's whole job: test a commit, review its diff, deploy its build, and stop where a rule says so.
 
 use protocol::{Part, Task, TaskState, media};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::delegate::Outcome;
 use crate::{Failure, Planner};
@@ -120,8 +121,18 @@ fn data<T: for<'a> Deserialize<'a>>(task: &Task, name: &str) -> Result<T, String
 /// What the tests came to.
 #[derive(Debug, Deserialize)]
 struct Summary {
+    #[serde(deserialize_with = "whole")]
     passed: u64,
+    #[serde(deserialize_with = "whole")]
     failed: u64,
+}
+
+/// A whole number, also one that was carried as a double, as whatever goes through protobuf's `Struct` is: `13.0`.
+fn whole<'de, D: Deserializer<'de>>(number: D) -> Result<u64, D::Error> {
+    let number = serde_json::Number::deserialize(number)?;
+    let double = || number.as_f64().filter(|double| double.fract() == 0.0 && (0.0..9e15).contains(double));
+    let whole = number.as_u64().or_else(|| double().map(|double| double as u64));
+    whole.ok_or_else(|| D::Error::custom(format!("{number} is no whole number")))
 }
 
 impl std::fmt::Display for Summary {

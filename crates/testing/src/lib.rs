@@ -1,6 +1,6 @@
 //! What the tests that span crates share: an agent from a closure, a served agent, a way to talk to it over all
-//! bindings, a store that is slow or fails, a PostgreSQL and a wire to it that can be cut, a receiver of webhooks, the agents as processes, [replicas] that are
-//! killed, an agent that [crash]es, and the [hammer]. A dev-dependency only.
+//! bindings, a store that is slow or fails, a PostgreSQL and a wire to it that can be cut, a receiver of webhooks, the
+//! agents as processes, the public SDKs, [replicas] that are killed, an agent that [crash]es, and the [hammer]. A dev-dependency only.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -11,6 +11,7 @@ pub mod hammer;
 mod postgres;
 mod program;
 pub mod replicas;
+mod sdks;
 mod slow;
 mod talk;
 mod task;
@@ -20,6 +21,7 @@ mod wire;
 pub use agent::{Apart, Scripted, Served, card, scripted, serve};
 pub use postgres::Postgres;
 pub use program::{Program, example, program, programs, skip};
+pub use sdks::{Foreign, Installed, Sdk};
 pub use slow::Slow;
 pub use talk::{Answer, Binding, Stream, message, send};
 pub use task::{chunk, frame_state, id, immediately, rebuilt, state, texts, to};

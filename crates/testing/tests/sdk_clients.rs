@@ -1,15 +1,14 @@
 //! The clients of the public SDKs against the three agents, each a process, over every binding that both sides have.
 //!
 //! `interop/clients.py` and `interop/clients.mjs` make the calls and print what they saw, as the SDK understood it; what
-//! it must have been is said here. The SDKs are installed below the target folder, in exactly the versions named beside
-//! the scripts.
+//! it must have been is said here.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -19,13 +18,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
 use signature::{Form, check, jwks};
-use testing::{Program, programs, skip};
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Sdk {
-    Python,
-    JavaScript,
-}
+use testing::{Installed, Program, Sdk, programs, skip};
 
 const BINDINGS: [&str; 3] = ["JSONRPC", "HTTP+JSON", "GRPC"];
 
@@ -48,82 +41,9 @@ impl Run {
     }
 }
 
-/// A folder with what a client needs, and the program that runs it.
-struct Client {
-    sdk: Sdk,
-    runs_with: PathBuf,
-    script: PathBuf,
-}
-
-fn interop() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("interop")
-}
-
-/// Runs a step of an installation. The error is what it printed.
-fn step(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|cause| format!("{command:?}: {cause}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{command:?}:\n{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
-}
-
-/// Installs an SDK unless it is there in the versions that are asked for. One process at a time does so.
-fn installed(sdk: Sdk) -> Result<Client, String> {
-    let (name, files) = match sdk {
-        Sdk::Python => ("python", &["requirements.txt"][..]),
-        Sdk::JavaScript => ("javascript", &["package.json", "package-lock.json"][..]),
-    };
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdks").join(name);
-    fs::create_dir_all(&folder).unwrap();
-    let lock = fs::File::create(folder.with_extension("lock")).unwrap();
-    lock.lock().unwrap();
-    let wanted: String = files.iter().map(|file| fs::read_to_string(interop().join(file)).unwrap()).collect();
-    let stamp = folder.join("installed");
-    if fs::read_to_string(&stamp).is_ok_and(|there| there == wanted) {
-        return Ok(client(sdk, &folder));
-    }
-    fs::remove_dir_all(&folder).unwrap();
-    fs::create_dir_all(&folder).unwrap();
-    match sdk {
-        Sdk::Python => {
-            step(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-            let mut pip = Command::new(folder.join("bin/python"));
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r"]);
-            step(pip.arg(interop().join(files[0])))?;
-        }
-        Sdk::JavaScript => {
-            step(Command::new("node").args(["-e", "process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)"]))
-                .map_err(|_| "node 20 or newer is not here".to_owned())?;
-            for file in files {
-                fs::copy(interop().join(file), folder.join(file)).unwrap();
-            }
-            let ci = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
-            step(Command::new("npm").args(ci).current_dir(&folder))?;
-        }
-    }
-    fs::write(stamp, wanted).unwrap();
-    Ok(client(sdk, &folder))
-}
-
-fn client(sdk: Sdk, folder: &Path) -> Client {
-    match sdk {
-        Sdk::Python => Client { sdk, runs_with: folder.join("bin/python"), script: interop().join("clients.py") },
-        Sdk::JavaScript => {
-            // Node looks for packages beside the script.
-            let script = folder.join("clients.mjs");
-            fs::copy(interop().join("clients.mjs"), &script).unwrap();
-            Client { sdk, runs_with: "node".into(), script }
-        }
-    }
-}
-
-fn run(client: &Client, binding: &'static str, agents: &[Program]) -> Run {
-    let mut command = Command::new(&client.runs_with);
-    command.arg(&client.script).arg(binding).args(agents.iter().map(|agent| &agent.url));
-    for name in ["NO_PROXY", "no_proxy"] {
-        command.env(name, "localhost,127.0.0.1");
-    }
+fn run(client: &Installed, binding: &'static str, agents: &[Program]) -> Run {
+    let mut command = client.command("clients");
+    command.arg(binding).args(agents.iter().map(|agent| &agent.url));
     let output = command.output().unwrap();
     let facts = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
         let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -136,10 +56,10 @@ fn run(client: &Client, binding: &'static str, agents: &[Program]) -> Run {
 fn runs() -> &'static [Run] {
     static RUNS: OnceLock<Vec<Run>> = OnceLock::new();
     RUNS.get_or_init(|| {
-        let clients: Vec<Client> = [Sdk::Python, Sdk::JavaScript]
+        let clients: Vec<Installed> = [Sdk::Python, Sdk::JavaScript]
             .into_iter()
             .filter_map(|sdk| {
-                let client = installed(sdk);
+                let client = sdk.installed(env!("CARGO_TARGET_TMPDIR"));
                 client.map_err(|why| skip(&format!("the SDK for {sdk:?} cannot be installed: {why}"))).ok()
             })
             .collect();
@@ -386,6 +306,7 @@ fn refusals_become_the_errors_that_the_sdks_have_for_them() {
             (Sdk::Python, _) => "A2AClientError",
             (Sdk::JavaScript, "JSONRPC") => "RequestMalformedError",
             (Sdk::JavaScript, _) => "A2AError",
+            (Sdk::Rust, _) => unreachable!("it has no client here"),
         };
         for refused in ["otherContext", "pageSize"] {
             assert_eq!(errors[refused], wrong_field, "{who}: {refused}");

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use client::Reply;
+use protocol::error::RemoteError;
 use protocol::{Message, MessageId, Part, Role, Task, TaskId, TaskState, Timestamps};
 
 use crate::agents::Agent;
+use crate::deliver::Work;
 use crate::{Failure, Planner};
 
 /// An agent that asks, and asks again, is answered this often and no more.
@@ -22,39 +24,74 @@ pub enum Outcome {
     Task(Arc<Task>),
 }
 
+/// What a reply means, and with that what the loop does next.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// The agent refused: the log says why, and nothing comes of it.
+    Refused(RemoteError),
+    /// A direct message: the whole answer.
+    Answered(Arc<Message>),
+    /// The task has ended: it is the answer.
+    Ended(Arc<Task>),
+    /// The agent asks: the planner answers out of what it knows.
+    Asks(Arc<Task>),
+    /// Somebody has to approve: the operator is asked, and the task followed.
+    Waits(Arc<Task>),
+    /// The task runs, or its state says nothing: it is followed until it says more.
+    Runs(Arc<Task>),
+}
+
+/// Decides what a reply means. There is a branch for every shape and every state; `planner explain` shows them.
+pub(crate) fn decide(reply: Reply) -> Decision {
+    match reply {
+        Reply::Error(error) => Decision::Refused(error),
+        Reply::Message(message) => Decision::Answered(message),
+        Reply::Task(task) => match task.status.state {
+            TaskState::Completed | TaskState::Failed | TaskState::Canceled | TaskState::Rejected => {
+                Decision::Ended(task)
+            }
+            TaskState::InputRequired => Decision::Asks(task),
+            TaskState::AuthRequired => Decision::Waits(task),
+            TaskState::Submitted | TaskState::Working | TaskState::Unspecified => Decision::Runs(task),
+        },
+    }
+}
+
 impl Planner {
     /// Gives work to the agent with a skill, and sees it through to a message, an error or the end of a task.
     pub async fn delegate(&self, skill: &str, parts: Vec<Part>) -> Result<Outcome, Failure> {
-        let agent = self.with_skill(skill)?;
-        self.say(format!("delegate {skill} to {}", agent.name));
-        let mut reply = self.send(agent, skill, &format!("SendMessage to {}", agent.name), parts, None).await?;
+        self.delegate_work(Work::of(skill), parts).await
+    }
+
+    pub(crate) async fn delegate_work(&self, work: Work<'_>, parts: Vec<Part>) -> Result<Outcome, Failure> {
+        let agent = self.with_skill(work.skill)?;
+        self.say(format!("delegate {} to {}", work.skill, agent.name));
+        let mut reply = self.send(agent, work, &format!("SendMessage to {}", agent.name), parts, None).await?;
         for _ in 0..MOST_REPLIES {
-            let task = match reply {
-                Reply::Error(error) => {
+            if let Reply::Task(task) = &reply {
+                self.remember(agent, task);
+                self.say(format!("  task {} is {}{}", first8(&task.id), task.status.state, said_at(task)));
+            }
+            reply = match decide(reply) {
+                Decision::Refused(error) => {
                     self.say(format!("  error {}: {}", error.code, error.message));
                     return Ok(Outcome::Nothing);
                 }
-                Reply::Message(message) => {
+                Decision::Answered(message) => {
                     self.say("  direct reply, no task to follow");
                     return Ok(Outcome::Message(message));
                 }
-                Reply::Task(task) => task,
-            };
-            self.remember(agent, &task);
-            self.say(format!("  task {} is {}{}", first8(&task.id), task.status.state, said_at(&task)));
-            let words = task.status.message.as_ref().map(|message| message.text()).unwrap_or_default();
-            reply = match task.status.state {
-                state if state.is_terminal() => return Ok(Outcome::Task(task)),
-                TaskState::InputRequired => {
-                    let answer = self.answer(&words);
-                    self.say(format!("  it asks: {words} The planner answers from its own context: {answer}"));
-                    let title = format!("SendMessage: answer {}", agent.name);
-                    self.send(agent, skill, &title, vec![Part::text(answer)], Some(&task)).await?
+                Decision::Ended(task) => return Ok(Outcome::Task(task)),
+                Decision::Asks(task) => {
+                    let (question, title) = (words(&task), format!("SendMessage: answer {}", agent.name));
+                    let answer = self.answer(&question);
+                    self.say(format!("  it asks: {question} The planner answers from its own context: {answer}"));
+                    self.send(agent, work, &title, vec![Part::text(answer)], Some(&task)).await?
                 }
-                TaskState::AuthRequired => {
+                Decision::Waits(task) => {
                     let plan = "The planner cannot approve, so it asks the operator and subscribes.";
-                    self.say(format!("  it needs approval: {words} {plan}"));
-                    let task = self.see_approved(agent, &task).await?;
+                    self.say(format!("  it needs approval: {} {plan}", words(&task)));
+                    let task = self.see_approved(agent, work, &task).await?;
                     self.remember(agent, &task);
                     self.say(format!("  the stream ends at {}", task.status.state));
                     if task.status.state.is_terminal() {
@@ -63,7 +100,7 @@ impl Planner {
                     Reply::Task(task)
                 }
                 // Beyond the kit: a reply that came early is followed, not looked at again.
-                _ => Reply::Task(self.follow(agent, &task).await?),
+                Decision::Runs(task) => Reply::Task(self.follow(agent, work, &task).await?),
             };
         }
         Err(self.no_end(agent).await)
@@ -72,7 +109,7 @@ impl Planner {
     async fn send(
         &self,
         agent: &Agent,
-        skill: &str,
+        work: Work<'_>,
         title: &str,
         parts: Vec<Part>,
         task: Option<&Task>,
@@ -80,7 +117,7 @@ impl Planner {
         let mut message = Message::new(self.message_id(), Role::User, parts);
         message.context_id = task.and_then(|task| task.context_id.clone());
         message.task_id = task.map(|task| task.id.clone());
-        self.deliver(agent, skill, title, message).await
+        self.deliver(agent, work, title, message).await
     }
 
     fn message_id(&self) -> MessageId {
@@ -97,6 +134,11 @@ impl Planner {
         let asks_for_base = question.to_lowercase().contains("base branch");
         if asks_for_base { self.base.clone() } else { "I cannot answer that.".to_owned() }
     }
+}
+
+/// What the agent said with its status.
+fn words(task: &Task) -> String {
+    task.status.message.as_ref().map(|message| message.text()).unwrap_or_default()
 }
 
 /// When the agent said what its status says, if it tells.

@@ -13,10 +13,29 @@ use protocol::call::{ListTasksRequest, SendMessageRequest};
 use protocol::{ContextId, Message, MessageId, Task, TaskId};
 
 use crate::agents::Agent;
+use crate::journal::Entry;
 use crate::{Failure, Planner};
 
 /// The skills whose work changes nothing outside their agent: doing it twice costs time, and nothing else.
 const REPEATABLE: [&str; 2] = ["run-tests", "review-diff"];
+
+/// A piece of work that is delegated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work<'a> {
+    /// Its name in the journal.
+    pub step: &'a str,
+    /// The skill that it needs.
+    pub skill: &'a str,
+    /// Whether a message about it may be sent again when nobody knows what became of it.
+    pub repeatable: bool,
+}
+
+impl<'a> Work<'a> {
+    /// The work of a skill, of which the job has one piece.
+    pub(crate) fn of(skill: &'a str) -> Self {
+        Self { step: skill, skill, repeatable: REPEATABLE.contains(&skill) }
+    }
+}
 
 /// How often anything is tried again.
 pub(crate) const REPEATS: u32 = 3;
@@ -66,17 +85,58 @@ pub(crate) fn pause(repeat: u32) -> Duration {
 }
 
 impl Planner {
-    /// Sends a message about work of a skill, at most once where that matters.
+    /// Sends a message about work, at most once where that matters, and keeps in the journal what is sent and what was
+    /// answered. What the journal has already is neither sent nor asked again.
     pub(crate) async fn deliver(
         &self,
         agent: &Agent,
-        skill: &str,
+        work: Work<'_>,
         title: &str,
         message: Message,
     ) -> Result<Reply, Failure> {
+        let (message, killed) = match self.past(work.step, |entry| matches!(entry, Entry::Sent { .. })) {
+            Some(Entry::Sent { agent: name, url, message, .. }) => {
+                if (name.as_str(), url.as_str()) != (&agent.name, agent.connection.url()) {
+                    let (was, is) =
+                        (format!("{name} at {url}"), format!("{} at {}", agent.name, agent.connection.url()));
+                    return Err(Failure::Moved { step: work.step.to_owned(), was, is });
+                }
+                if let Some(reply) = self.past_reply(work.step) {
+                    return Ok(reply);
+                }
+                (message, true)
+            }
+            _ => {
+                let (name, url) = (agent.name.clone(), agent.connection.url().to_owned());
+                self.keep(&Entry::Sent { step: work.step.to_owned(), agent: name, url, message: message.clone() })?;
+                (message, false)
+            }
+        };
+        let reply = self.sent(agent, work, title, message, killed).await?;
+        self.keep(&Entry::of(work.step, &reply))?;
+        Ok(reply)
+    }
+
+    /// Sends a message until it is answered, or its task is found. When the planner was killed after it had written the
+    /// message down, the agent is asked before anything is sent.
+    async fn sent(
+        &self,
+        agent: &Agent,
+        work: Work<'_>,
+        title: &str,
+        message: Message,
+        killed: bool,
+    ) -> Result<Reply, Failure> {
         let mut repeat = 0;
+        let mut lost = killed.then_some(ClientError::Broken {
+            origin: agent.name.clone(),
+            why: "the planner was stopped before it heard an answer".to_owned(),
+        });
         loop {
-            let sent = agent.connection.send(title, SendMessageRequest::new(message.clone())).await;
+            let sent = match lost.take() {
+                Some(cause) => Err(cause),
+                None => agent.connection.send(title, SendMessageRequest::new(message.clone())).await,
+            };
             let cause = match sent {
                 Ok(Reply::Task(task)) => {
                     self.is_the_one(agent, message.task_id.as_ref(), message.context_id.as_ref(), &task)?;
@@ -93,7 +153,7 @@ impl Planner {
             let fate = fate(&cause);
             if matches!(fate, Fate::Unknown | Fate::Odd) {
                 self.say(format!("  the reply is lost: {cause}"));
-                let repeatable = REPEATABLE.contains(&skill);
+                let repeatable = work.repeatable || (killed && repeat == 0 && self.sends_again);
                 if let Some(task) = self.look_for(agent, &message, if repeatable { 1 } else { LOOKS }).await {
                     self.say(format!("  {} has the message: it is task {}", agent.name, task.id));
                     return Ok(Reply::Task(task));

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{ClientError, Events, Frame};
-use protocol::{Change, Phase, StreamResponse, Task, TaskState};
+use protocol::{Change, MessageId, Phase, StreamResponse, Task, TaskState};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agents::Agent;
-use crate::deliver::{REPEATS, may_pass, pause};
+use crate::deliver::{REPEATS, Work, may_pass, pause};
+use crate::journal::Entry;
 use crate::{Failure, Planner};
 
 /// The pause before the second poll; it grows with each further one.
@@ -24,8 +25,22 @@ const FAREWELL: Duration = Duration::from_millis(250);
 impl Planner {
     /// Subscribes to a task that waits for an approval, asks the operator when the first frame is there, and follows
     /// to the end. Without a stream it asks the operator all the same, and polls.
-    pub(crate) async fn see_approved(&self, agent: &Agent, task: &Arc<Task>) -> Result<Arc<Task>, Failure> {
+    pub(crate) async fn see_approved(
+        &self,
+        agent: &Agent,
+        work: Work<'_>,
+        task: &Arc<Task>,
+    ) -> Result<Arc<Task>, Failure> {
         let mut now = task.clone();
+        let decided = self.past(work.step, |entry| matches!(entry, Entry::Decided { .. }));
+        if let Some(seen) = self.past_task(work.step) {
+            return Ok(seen);
+        }
+        if decided.is_some() {
+            // What was decided may have been carried out before the planner was killed.
+            let read = self.in_time(self.deadline(), agent, task, self.read(agent, task)).await?;
+            now = read.map_err(|cause| self.failure(&agent.name, cause))?;
+        }
         let mut events = self.subscribe(agent, &now).await?;
         if let Some(open) = &mut events {
             match self.in_time(self.deadline(), agent, task, open.next()).await? {
@@ -37,19 +52,39 @@ impl Planner {
             if let (Some(note), Some(open)) = (self.operator.note(), &mut events) {
                 open.note(note);
             }
-            self.let_operator_decide(agent, &now).await?;
+            self.let_operator_decide(agent, work, &now, decided).await?;
         }
         let settled = self.to_the_end(agent, &mut now, events).await?;
-        if settled { Ok(now) } else { self.poll(agent, &now).await }
+        let seen = if settled { now } else { self.poll(agent, &now).await? };
+        self.keep(&Entry::Task { step: work.step.to_owned(), task: seen.clone() })?;
+        Ok(seen)
     }
 
     /// Follows a task that runs: by a stream where the agent has one, else by polling.
-    pub(crate) async fn follow(&self, agent: &Agent, task: &Arc<Task>) -> Result<Arc<Task>, Failure> {
+    pub(crate) async fn follow(&self, agent: &Agent, work: Work<'_>, task: &Arc<Task>) -> Result<Arc<Task>, Failure> {
+        if let Some(seen) = self.past_task(work.step) {
+            return Ok(seen);
+        }
         let mut now = task.clone();
         let streams = agent.card.capabilities.streaming == Some(true);
         let events = if streams { self.subscribe(agent, task).await? } else { None };
         let settled = self.to_the_end(agent, &mut now, events).await?;
-        if settled { Ok(now) } else { self.poll(agent, &now).await }
+        let seen = if settled { now } else { self.poll(agent, &now).await? };
+        self.keep(&Entry::Task { step: work.step.to_owned(), task: seen.clone() })?;
+        Ok(seen)
+    }
+
+    /// Reads a task, a few times if need be.
+    async fn read(&self, agent: &Agent, task: &Task) -> Result<Arc<Task>, ClientError> {
+        let mut repeat = 0;
+        loop {
+            match agent.connection.get(&format!("GetTask on {}", agent.name), &task.id, None).await {
+                Err(cause) if may_pass(&cause) && repeat < REPEATS => {}
+                read => return read,
+            }
+            tokio::time::sleep(pause(repeat)).await;
+            repeat += 1;
+        }
     }
 
     /// A stream that cannot be had is no failure: the task may have gone on meanwhile, and if the agent is in trouble
@@ -60,12 +95,28 @@ impl Planner {
         Ok(self.in_time(self.deadline(), agent, task, subscribed).await?.ok())
     }
 
-    /// Asks the operator, who may take any time, and carries out what was decided, which may not.
-    async fn let_operator_decide(&self, agent: &Agent, task: &Task) -> Result<(), Failure> {
-        let Some(approves) = self.operator.decide(task).await else { return Ok(()) };
+    /// Asks the operator, who may take any time, and carries out what was decided, which may not. What was decided before
+    /// the planner was killed is not asked again.
+    async fn let_operator_decide(
+        &self,
+        agent: &Agent,
+        work: Work<'_>,
+        task: &Task,
+        decided: Option<Entry>,
+    ) -> Result<(), Failure> {
+        let question = asked(task);
+        let (approves, again) = match decided {
+            Some(Entry::Decided { approves, question: was, .. }) if was == question => (approves, true),
+            _ => {
+                let Some(decided) = self.operator.decide(&self.http, &agent.name, task).await else { return Ok(()) };
+                let (step, task, approves) = (work.step.to_owned(), task.id.clone(), decided.approves);
+                self.keep(&Entry::Decided { step, task, question, approves, by: decided.by })?;
+                (approves, false)
+            }
+        };
         let carried_out = async {
             if approves {
-                return self.approve(agent, task).await;
+                return self.approve(agent, task, again).await;
             }
             match agent.connection.cancel("the operator refuses", &task.id).await {
                 // The agent answered: what became of the task is asked next.
@@ -82,12 +133,12 @@ impl Planner {
 
     /// Approves what the task asks for. An approval that got lost is given again while the task still asks for the same:
     /// it is never one for what is asked next.
-    async fn approve(&self, agent: &Agent, task: &Task) -> Result<bool, ClientError> {
+    async fn approve(&self, agent: &Agent, task: &Task, again: bool) -> Result<bool, ClientError> {
         let mut repeat = 0;
         loop {
             let cause = match self.http.approve("operator approves", agent.connection.url(), &task.id).await {
                 // One that is refused after another may have been late.
-                Ok(taken) => return Ok(taken || repeat > 0),
+                Ok(taken) => return Ok(taken || again || repeat > 0),
                 Err(cause) => cause,
             };
             if repeat == REPEATS || !may_pass(&cause) {
@@ -95,7 +146,6 @@ impl Planner {
             }
             tokio::time::sleep(pause(repeat)).await;
             repeat += 1;
-            let asked = |task: &Task| task.status.message.as_ref().map(|message| message.message_id.clone());
             match agent.connection.get(&format!("GetTask on {}", agent.name), &task.id, Some(0)).await {
                 Ok(now) if now.status.state == task.status.state && asked(&now) == asked(task) => {}
                 Ok(_) => return Ok(true),
@@ -180,6 +230,11 @@ impl Planner {
             }
         }
     }
+}
+
+/// The message with which a task asks for what it asks for now.
+fn asked(task: &Task) -> Option<MessageId> {
+    task.status.message.as_ref().map(|message| message.message_id.clone())
 }
 
 /// Lets a frame happen to the task. A frame that makes no sense for it changes nothing.

@@ -1,15 +1,15 @@
 //! The client agent: it reads the agents' cards, delegates work by skill, and acts on what comes back.
 //!
 //! Entry points: [`Planner::meet`] and [`Planner::ship`]. The loop that decides what a reply means is
-//! [`Planner::delegate`], alone in its file. [`record`] is the one adapter between the client's tap and a capture.
-//! What
-//! may be done twice is tried again, and what may not is asked about first (`deliver.rs`). What is left out: memory over
-//! a restart.
+//! [`Planner::delegate`], alone in its file. [`record`] is the one adapter between the client's tap and a capture. What
+//! may be done twice is tried again, and what may not is asked about first (`deliver.rs`). With a [`Journal`] a job goes
+//! on after its planner was killed.
 
 mod agents;
 mod delegate;
 mod deliver;
 mod follow;
+pub mod journal;
 pub mod operator;
 pub mod record;
 mod ship;
@@ -24,6 +24,7 @@ use protocol::{Ids, MessageId, Task, TaskId, TaskState};
 
 pub use agents::Agent;
 pub use delegate::Outcome;
+pub use journal::{Journal, JournalError};
 pub use operator::Operator;
 pub use ship::{Ended, Order};
 
@@ -44,6 +45,9 @@ pub struct Planner {
     calls: Arc<AtomicU64>,
     agents: Vec<Agent>,
     book: Mutex<Book>,
+    journal: Option<Journal>,
+    /// Whether a message that a killed planner may have sent, and of which the agent shows no task, is sent again.
+    sends_again: bool,
 }
 
 /// What the planner has to answer for when something breaks.
@@ -92,6 +96,19 @@ pub enum Failure {
         answered: String,
         /// The tasks that were made until then.
         made: Vec<(String, TaskId)>,
+    },
+    /// The journal cannot be used, so nothing more is done.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A job goes on whose work was begun with another agent.
+    #[error("{step} was begun with {was}, and the agent for it is now {is}; the job does not go on with another one")]
+    Moved {
+        /// The step of the job.
+        step: String,
+        /// The agent that it was begun with.
+        was: String,
+        /// The one that the cards name now.
+        is: String,
     },
     /// A card offers no interface that the planner speaks.
     #[error(transparent)]
@@ -159,6 +176,8 @@ impl Planner {
             calls: Arc::default(),
             agents: Vec::new(),
             book: Mutex::default(),
+            journal: None,
+            sends_again: false,
         }
     }
 
@@ -170,6 +189,12 @@ impl Planner {
     /// How long it follows one task before it gives up.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The same planner, told that a message which a killed planner may have sent is to be sent again, whatever it does,
+    /// when the agent shows no task of it.
+    pub fn sending_again(self, sends_again: bool) -> Self {
+        Self { sends_again, ..self }
     }
 
     /// The agents it has met.

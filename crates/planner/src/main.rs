@@ -9,19 +9,17 @@
 //! ```
 
 mod calls;
+mod ship_command;
 mod words;
 
 use std::future::Future;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
-use client::live::LiveIds;
+use clap::{Parser, Subcommand};
 use client::{Http, Limits};
-use planner::{Failure, Operator, Order, Planner};
 use protocol::Dial;
 
 /// The client agent of the workshop: ships a commit with three agents, or makes one call to one agent.
@@ -43,49 +41,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Tests a commit, reviews its diff and deploys its build, with whichever agents have the skills.
-    Ship(Ship),
+    Ship(Box<ship_command::Ship>),
     #[command(flatten)]
     Call(calls::Call),
-}
-
-#[derive(clap::Args)]
-struct Ship {
-    /// An agent's URL. Repeatable.
-    #[arg(long = "agent", value_name = "URL", required = true)]
-    agents: Vec<String>,
-    /// The commit to test.
-    #[arg(long, value_name = "C", default_value = "a41d7c3")]
-    commit: String,
-    /// The diff to review; - reads standard input. Without it, the diff of the story.
-    #[arg(long, value_name = "FILE")]
-    diff: Option<PathBuf>,
-    /// The build to deploy.
-    #[arg(long, value_name = "B", default_value = "2026.10.06-1")]
-    build: String,
-    /// The branch to name when an agent asks for a base.
-    #[arg(long, value_name = "BRANCH", default_value = "main")]
-    base: String,
-    /// An agent's bearer token. Repeatable.
-    #[arg(long = "token", value_name = "NAME=T", value_parser = token)]
-    tokens: Vec<(String, String)>,
-    /// Who approves: the planner's own operator, the person at the terminal, or somebody else.
-    #[arg(long, value_enum, default_value_t = Who::Auto)]
-    operator: Who,
-    /// How long to follow one task before giving up, in seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "600")]
-    patience: Duration,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Who {
-    Auto,
-    Ask,
-    Wait,
-}
-
-fn token(text: &str) -> Result<(String, String), String> {
-    let (name, token) = text.split_once('=').ok_or("NAME=T is expected, such as deployer=dpl_test_7c1e4b")?;
-    Ok((name.to_owned(), token.to_owned()))
 }
 
 /// A time limit: more than no time, and no more than a clock can hold.
@@ -102,7 +60,7 @@ async fn main() -> ExitCode {
     let http = Http::new(Dial::default(), limits, None);
     let limit = arguments.timeout;
     let done = match arguments.command {
-        Command::Ship(ship) => run(ship, http, limit).await,
+        Command::Ship(ship) => ship_command::run(*ship, http, limit).await,
         Command::Call(call) => within(limit, calls::run(call, http))
             .await
             .unwrap_or_else(|limit| Err(format!("it took longer than {} s and is given up", limit.as_secs_f32()))),
@@ -138,29 +96,4 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
         return Ok(content);
     }
     std::fs::read(file).map_err(|cause| format!("{}: {cause}", file.display()))
-}
-
-async fn run(ship: Ship, http: Http, limit: Option<Duration>) -> Result<bool, String> {
-    let diff = ship.diff.as_deref().map(read).transpose()?.unwrap_or_else(|| Order::default().diff);
-    let order = Order { commit: ship.commit, diff, build: ship.build };
-    let operator = match ship.operator {
-        Who::Auto => Operator::Auto,
-        Who::Ask => Operator::Ask,
-        Who::Wait => Operator::Wait,
-    };
-    let planner = Planner::new(http, Arc::new(LiveIds), Arc::new(out), operator);
-    let mut planner = planner.with_base(ship.base).with_patience(ship.patience);
-    let tokens = ship.tokens;
-    let token = |agent: &str| tokens.iter().find(|(name, _)| name == agent).map(|(_, token)| token.clone());
-    let job = async {
-        for agent in &ship.agents {
-            planner.meet(agent, token).await?;
-        }
-        planner.ship(&order).await
-    };
-    let done = match within(limit, job).await {
-        Ok(done) => done,
-        Err(limit) => Err(planner.give_up(limit).await),
-    };
-    done.map(|ended| ended.is_live()).map_err(|failure: Failure| failure.to_string())
 }

@@ -41,14 +41,14 @@ impl<'a> Work<'a> {
 pub(crate) const REPEATS: u32 = 3;
 
 /// How often the task of a message is looked for that must not be sent again.
-const LOOKS: u32 = 5;
+pub(crate) const LOOKS: u32 = 5;
 
 /// How many pages of tasks are looked through. The newest come first, so what was just sent is on the first of them.
 const PAGES: usize = 20;
 
 /// What a call that failed says about its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
     /// Nobody took it.
     Untaken,
     /// It may have been taken, and another try may do better.
@@ -59,7 +59,7 @@ enum Fate {
     Settled,
 }
 
-fn fate(cause: &ClientError) -> Fate {
+pub(crate) fn fate(cause: &ClientError) -> Fate {
     match cause {
         ClientError::Unreachable { .. } | ClientError::TooSlow { what: "connecting", .. } => Fate::Untaken,
         ClientError::TooSlow { .. } | ClientError::Broken { .. } | ClientError::Cut { .. } => Fate::Unknown,

@@ -8,6 +8,7 @@
 mod agents;
 mod delegate;
 mod deliver;
+pub mod explain;
 mod follow;
 pub mod journal;
 pub mod operator;

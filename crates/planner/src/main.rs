@@ -42,6 +42,8 @@ struct Arguments {
 enum Command {
     /// Tests a commit, reviews its diff and deploys its build, with whichever agents have the skills.
     Ship(Box<ship_command::Ship>),
+    /// Prints what the planner does about each kind of reply, as the functions say that decide it.
+    Explain,
     #[command(flatten)]
     Call(calls::Call),
 }
@@ -61,6 +63,10 @@ async fn main() -> ExitCode {
     let limit = arguments.timeout;
     let done = match arguments.command {
         Command::Ship(ship) => ship_command::run(*ship, http, limit).await,
+        Command::Explain => {
+            out(planner::explain::table().trim_end());
+            Ok(true)
+        }
         Command::Call(call) => within(limit, calls::run(call, http))
             .await
             .unwrap_or_else(|limit| Err(format!("it took longer than {} s and is given up", limit.as_secs_f32()))),

@@ -241,11 +241,20 @@ impl Reviewer {
                     Note::of(path, None, format!("{} was not asked about it: it is not whole.", tool.name))
                 }),
             );
+            let mut written = Vec::new();
+            for side in own {
+                match write(tree.path(), &side.path, &side.text) {
+                    Ok(()) => written.push(side),
+                    Err(cause) => {
+                        tracing::warn!(%cause, "a changed file could not be written for {}", tool.name);
+                        let words = format!("{} was not asked about it: {cause}.", tool.name);
+                        notes.push(Note::of(&side.path, None, words));
+                    }
+                }
+            }
+            let own = written;
             if own.is_empty() {
                 continue;
-            }
-            for side in &own {
-                write(tree.path(), &side.path, &side.text)?;
             }
             let paths: Vec<&str> = own.iter().map(|side| side.path.as_str()).collect();
             let report = folder.path().join(format!("{}.sarif", tool.name));
@@ -269,7 +278,7 @@ fn write(tree: &std::path::Path, path: &str, text: &str) -> std::io::Result<()> 
     let mut place = tree.to_owned();
     for piece in path.split('/') {
         if fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink()) {
-            return Err(std::io::Error::other("a link is in the way"));
+            return Err(std::io::Error::other("a link of the base is in its way"));
         }
         place.push(piece);
     }

@@ -9,6 +9,7 @@
 //! ```
 
 mod calls;
+mod review;
 mod ship_command;
 mod words;
 
@@ -44,6 +45,8 @@ enum Command {
     Ship(Box<ship_command::Ship>),
     /// Prints what the planner does about each kind of reply, as the functions say that decide it.
     Explain,
+    /// Lets a code-reviewer read a diff and prints what it finds. Exit code 1 when a finding is high.
+    Review(review::Review),
     #[command(flatten)]
     Call(calls::Call),
 }
@@ -67,6 +70,9 @@ async fn main() -> ExitCode {
             out(planner::explain::table().trim_end());
             Ok(true)
         }
+        Command::Review(review) => within(limit, review::run(review, http))
+            .await
+            .unwrap_or_else(|limit| Err(format!("it took longer than {} s and is given up", limit.as_secs_f32()))),
         Command::Call(call) => within(limit, calls::run(call, http))
             .await
             .unwrap_or_else(|limit| Err(format!("it took longer than {} s and is given up", limit.as_secs_f32()))),

@@ -294,7 +294,9 @@ fn open(lines: &[&[u8]], header: &Header) -> Result<File, Cow<'static, str>> {
     }
     let options = if is_git { ParseOptions::gitdiff() } else { ParseOptions::unidiff() };
     let patch = PatchSet::parse_bytes(&text, options).next().ok_or("it names no file")?;
-    let patch = patch.map_err(|cause| Cow::Owned(cause.to_string()))?;
+    // Its last words tell; those before say only that it is an error.
+    let words = |cause: &str| cause.rsplit(": ").next().unwrap_or(cause).to_owned();
+    let patch = patch.map_err(|cause| Cow::Owned(words(&cause.to_string())))?;
     let name = |bytes: &Cow<'_, [u8]>| String::from_utf8_lossy(bytes).into_owned();
     let bare = |path: &Cow<'_, [u8]>| {
         let path = name(path);
@@ -389,7 +391,18 @@ fn cut(lines: &[&[u8]], at: usize) -> Cut {
     while end < lines.len() && lines[end].starts_with(b"\\") {
         end += 1;
     }
-    let is_whole = counts == Some((old, new));
+    // With one or two lines too many, the names of the next file were taken for lines; its first hunk does not stand
+    // behind this one.
+    let goes_back = |next: usize| {
+        let [next, this] = [lines.get(next).and_then(|line| numbers(line)), numbers(lines[at])];
+        next.zip(this).is_some_and(|(next, this)| next[0] < this[0].saturating_add(this[1]))
+    };
+    let took_name = (end > at + 1 && is_pair(lines, end - 1))
+        || (end > at + 2
+            && is_pair(lines, end - 2)
+            && lines.get(end).is_some_and(|line| line.starts_with(b"@@ "))
+            && goes_back(end));
+    let is_whole = counts == Some((old, new)) && !took_name;
     if !is_whole {
         // The next file's names look like a line that goes and one that comes.
         if let Some(next) = (at + 1..end).find(|line| begins_file(lines, *line)) {
@@ -451,7 +464,10 @@ fn hunk(lines: &[&[u8]], number: usize, wrong: Option<String>) -> Result<Hunk, S
     if !text.ends_with(b"\n") {
         text.push(b'\n');
     }
-    let patch = diffy::Patch::from_bytes(&text).map_err(|cause| format!("It cannot be read: {cause}."))?;
+    let patch = diffy::Patch::from_bytes(&text).map_err(|cause| {
+        let words = cause.to_string();
+        format!("It cannot be read: {}.", words.rsplit(": ").next().unwrap_or(&words))
+    })?;
     let [hunk] = patch.hunks() else { return Err("It cannot be read.".to_owned()) };
     let start = |range: diffy::HunkRange| u32::try_from(range.start()).map_err(|_| "It is too far down.".to_owned());
     let lines = hunk.lines().iter().map(|line| {

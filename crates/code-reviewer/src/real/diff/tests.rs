@@ -87,6 +87,17 @@ fn a_wrong_hunk_is_said_with_file_and_number_and_the_others_are_read() {
 }
 
 #[test]
+fn a_hunk_does_not_take_the_names_of_the_next_file() {
+    for wrong in ["-1,2 +1", "-1 +1,2", "-1,2 +1,2", "-1,3 +1,3"] {
+        let text =
+            format!("--- a/a.py\n+++ b/a.py\n@@ {wrong} @@\n-a\n+b\n--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-a\n+b\n");
+        let diff = read(text.as_bytes());
+        assert_eq!(diff.notes.len(), 1, "{wrong}: {diff:?}");
+        assert_eq!(files(&diff)[1], ("b.py", Some("b.py"), Kind::Changed, vec![1]), "{wrong}");
+    }
+}
+
+#[test]
 fn the_hand_made_diffs_of_the_kit_are_wrong_and_said_to_be() {
     let text = b"--- a/payments/refunds.py\n+++ b/payments/refunds.py\n@@ -40,2 +40,4 @@ def partial_refund(charge, amount):\n\
         -    net = amount - fee(charge)\n+    net = int(amount) - fee(charge)\n";

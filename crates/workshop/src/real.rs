@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use code_reviewer::CodeReviewer;
+use code_reviewer::real::{Config, Reviewer};
 use server::Agent;
 use test_runner::TestRunner;
 use test_runner::real::{Project, Runner};
@@ -31,11 +33,35 @@ pub fn test_runner(folder: &Path) -> Result<Arc<dyn Agent>, String> {
     if !missing.is_empty() {
         return Err(format!("the tests of payments-api cannot be run here; missing: {}", missing.join(", ")));
     }
-    let bundle = folder.join("payments-api.bundle");
-    std::fs::write(&bundle, PAYMENTS_API).map_err(|cause| format!("{}: {cause}", bundle.display()))?;
-    let project: Project = format!("payments-api={}", bundle.display())
-        .parse()
-        .map_err(|mistake: test_runner::real::Mistake| mistake.0)?;
+    let project: Project = payments_api(folder)?.parse().map_err(|mistake: test_runner::real::Mistake| mistake.0)?;
     let runner = Runner::new(vec![project], &folder.join("runs"), 1).map_err(|mistake| mistake.0)?;
     Ok(Arc::new(TestRunner::working(runner)))
+}
+
+/// A code-reviewer that reads real diffs of payments-api, in the files of its branches. The error says what is missing.
+pub fn code_reviewer(folder: &Path) -> Result<Arc<dyn Agent>, String> {
+    let project = payments_api(folder)?.parse().map_err(|mistake: code_reviewer::real::Mistake| mistake.0)?;
+    let config = Config { projects: vec![project], ..Config::default() };
+    Ok(Arc::new(CodeReviewer::working(Reviewer::new(config).map_err(|mistake| mistake.0)?)))
+}
+
+/// The diff that a commit of payments-api is against `main`; none when there is no such commit.
+pub fn diff(folder: &Path, commit: &str) -> Result<Option<Vec<u8>>, String> {
+    payments_api(folder)?;
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+        git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        git.output().map_err(|cause| format!("git: {cause}"))
+    };
+    git(&["clone", "--quiet", "--mirror", "payments-api.bundle", "payments-api.git"])?;
+    let output = git(&["--git-dir", "payments-api.git", "diff", "--end-of-options", "main", commit, "--"])?;
+    Ok(output.status.success().then_some(output.stdout))
+}
+
+/// The project as the agents are told of it, `NAME=PATH`; its bundle is written into the folder.
+fn payments_api(folder: &Path) -> Result<String, String> {
+    let bundle = folder.join("payments-api.bundle");
+    std::fs::write(&bundle, PAYMENTS_API).map_err(|cause| format!("{}: {cause}", bundle.display()))?;
+    Ok(format!("payments-api={}", bundle.display()))
 }

@@ -5,6 +5,7 @@ mod check;
 mod interop_agent;
 mod list;
 mod record;
+mod rules;
 mod run;
 mod serve;
 
@@ -52,6 +53,8 @@ enum Bench {
     List(list::List),
     /// Keeps the three agents up on the kit's ports.
     Serve(serve::Serve),
+    /// Lists the rules by which a code-reviewer that works reads diffs.
+    Rules(rules::Rules),
 }
 
 /// How a command ended.
@@ -92,6 +95,7 @@ async fn bench(command: Bench, files: &crate::files::Files) -> Result<End, Strin
         Bench::Check(command) => command.run(files).await,
         Bench::List(command) => command.run(files),
         Bench::Serve(command) => command.run(files).await,
+        Bench::Rules(command) => command.run(),
     }
 }
 

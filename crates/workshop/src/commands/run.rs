@@ -23,7 +23,8 @@ pub struct Run {
     /// Where to write the capture.
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Starts agents that work where there are such: the test-runner runs the real tests of payments-api.
+    /// Starts agents that work where there are such: the test-runner runs the real tests of payments-api, the
+    /// code-reviewer reads the real diff of the commit.
     #[arg(long)]
     real: bool,
 }
@@ -39,12 +40,18 @@ impl Run {
         let set = Set::read(files, "kit").map_err(words)?;
         let folder = WorkFolder::new(self.real)?;
         let others = folder.agents()?;
+        let diff = folder.diff(&self.commit)?;
         let agents = Agents::start_with(&set, Dial::default(), Source::System, &others).await.map_err(words)?;
         let works = |name: &str| others.iter().any(|(other, _)| *other == name);
         let names: Vec<_> = agents.live.iter().map(|live| live.name.as_str()).filter(|name| !works(name)).collect();
         println!("{} run inside this process and recite the story {}.", names.join(", "), set.story.name());
         for (name, _) in &others {
-            println!("{name} runs beside them and works: the tests of payments-api are real.");
+            let what = if *name == code_reviewer::NAME {
+                "the diff of payments-api is"
+            } else {
+                "the tests of payments-api are"
+            };
+            println!("{name} runs beside them and works: {what} real.");
         }
         println!();
         let recorder = Recorder::new();
@@ -63,7 +70,10 @@ impl Run {
                 let token = |_: &str| live.token.map(str::to_owned);
                 planner.meet(&format!("http://{}", live.origin), token).await?;
             }
-            let order = Order { commit: self.commit.clone(), ..Order::default() };
+            let mut order = Order { commit: self.commit.clone(), ..Order::default() };
+            if let Some(diff) = diff {
+                order.diff = diff;
+            }
             planner.ship(&order).await
         };
         // What was exchanged is written down however it ended.
@@ -101,8 +111,19 @@ impl WorkFolder {
 
     fn agents(&self) -> Result<Vec<crate::agents::Other>, String> {
         match &self.0 {
-            Some(folder) => Ok(vec![(test_runner::NAME, crate::real::test_runner(folder.path())?)]),
+            Some(folder) => Ok(vec![
+                (test_runner::NAME, crate::real::test_runner(folder.path())?),
+                (code_reviewer::NAME, crate::real::code_reviewer(folder.path())?),
+            ]),
             None => Ok(Vec::new()),
+        }
+    }
+
+    /// The diff to ship; none for that of the story.
+    fn diff(&self, commit: &str) -> Result<Option<Vec<u8>>, String> {
+        match &self.0 {
+            Some(folder) => crate::real::diff(folder.path(), commit),
+            None => Ok(None),
         }
     }
 }
@@ -123,5 +144,9 @@ impl WorkFolder {
 
     fn agents(&self) -> Result<Vec<crate::agents::Other>, String> {
         Ok(Vec::new())
+    }
+
+    fn diff(&self, _commit: &str) -> Result<Option<Vec<u8>>, String> {
+        Ok(None)
     }
 }

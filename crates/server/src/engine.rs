@@ -4,6 +4,7 @@
 //! first, and the first time it has to wait it moves to a task of its own.
 
 mod config;
+mod expiry;
 mod life;
 mod read;
 
@@ -19,17 +20,17 @@ use protocol::call::SendMessageRequest;
 use protocol::{
     Clock, ContextId, Error, ErrorKind, Ids, Message, Task, TaskId, TaskPushNotificationConfig, Timestamp, Timestamps,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, Job, Start};
 use crate::attempt::{Attempt, Attempts, Outcome, Ticket};
 use crate::gate::Gate;
-use crate::hub::Reader;
+use crate::hub::{Heard, Reader};
 use crate::push::Pusher;
 use crate::say::{Over, Say, Voice};
 use crate::setup::{Limits, Setup};
-use crate::slot::{Asker, Begun, Incoming, Mode, Returned, Running, Slot, Wait};
+use crate::slot::{Asker, Begun, Decided, Incoming, Mode, Returned, Running, Slot, Wait};
 use crate::store::{Created, Principal, Record, Store};
 use crate::together::Together;
 use crate::told::Told;
@@ -126,6 +127,8 @@ pub(crate) struct Engine {
     knows_callers: bool,
     live: RwLock<HashMap<TaskId, Arc<Slot>>>,
     pub together: Together,
+    /// A task has begun to wait for an approval that may expire.
+    approval_asked: Notify,
     /// Fires when the server shuts down: nothing new is taken.
     closing: CancellationToken,
     /// Fires when the grace is over; the stop of every turn is its child.
@@ -165,6 +168,7 @@ impl Engine {
             knows_callers: !setup.credentials.is_empty() || !setup.callers.is_empty(),
             live: RwLock::default(),
             together: Together::default(),
+            approval_asked: Notify::new(),
             closing: CancellationToken::new(),
             stop: CancellationToken::new(),
         })
@@ -522,6 +526,8 @@ impl Engine {
     }
 
     /// Starts the turn of an approval, a refusal or an expiry, if the task waits for one and the operator may decide it.
+    /// It counts when the agent's first words about it are kept: a decision that was acknowledged survives, and after a
+    /// crash before that the task still waits for it. A recording acknowledges at once, as it holds the agent back.
     pub async fn decide(self: &Arc<Self>, id: &TaskId, decision: Decision) -> Result<Verdict, Error> {
         let slot = match self.live(id) {
             Some(slot) => slot,
@@ -544,13 +550,20 @@ impl Engine {
         }
         let engine = self.clone();
         let decided = to_the_end(async move {
-            let Some(begun) = slot.decide(&engine, start, wait).await? else {
+            let Some(Decided { begun, mut told }) = slot.decide(&engine, start, wait).await? else {
                 return Ok(Verdict::NotWaiting);
             };
+            let is_held_back = engine.gate.is_some();
             if let Some(begun) = begun {
                 tokio::spawn(async move { engine.run(slot, begun).await });
             }
-            Ok(Verdict::Counts)
+            if is_held_back {
+                return Ok(Verdict::Counts);
+            }
+            match poll_fn(|context| told.poll_next(context)).await {
+                Some(Heard::Event(_) | Heard::Task(_)) => Ok(Verdict::Counts),
+                Some(Heard::BrokenOff) | None => Err(ErrorKind::Internal.into()),
+            }
         });
         decided.await.unwrap_or_else(|| Err(ErrorKind::Internal.into()))
     }

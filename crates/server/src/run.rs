@@ -44,6 +44,7 @@ pub async fn run(
     let mut beside = JoinSet::new();
     beside.spawn(host.engine.clone().retain());
     beside.spawn(host.engine.clone().live_together());
+    beside.spawn(host.engine.clone().expire());
     let mut accepting = JoinSet::new();
     for listener in listeners {
         let (app, arrival) = (app.clone(), host.arrival);

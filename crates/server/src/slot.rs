@@ -26,7 +26,7 @@ use crate::told::{Told, Written};
 
 pub(crate) use asker::{Asker, Incoming, Mode};
 pub(crate) use saying::{Saying, Status};
-pub(crate) use turn::{Begun, Returned, Running, Wait};
+pub(crate) use turn::{Begun, Decided, Returned, Running, Wait};
 
 /// The owner of one task.
 #[derive(Debug)]
@@ -235,6 +235,9 @@ impl Slot {
         state.number = event.number;
         let (turn, new) = (event.turn, event.state());
         self.log.tell(event);
+        if new == Some(TaskState::AuthRequired) {
+            engine.approval_is_asked(&state.task);
+        }
         if new.is_some_and(|new| new.phase().settles()) {
             self.settle(engine, state, turn);
         }

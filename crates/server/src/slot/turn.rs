@@ -99,6 +99,15 @@ pub(crate) struct Begun {
     pub accepted_output_modes: Arc<[String]>,
 }
 
+/// What a decision that counts has begun.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    /// Its turn; none while the turn that asked for it is about to return, which then begins it.
+    pub begun: Option<Begun>,
+    /// Hears the first thing that happens after it.
+    pub told: Reader,
+}
+
 impl Slot {
     /// Begins the first turn of a new task: answers a caller who does not wait, and remembers one who does.
     pub async fn first_turn(&self, stop: CancellationToken, asker: Asker) -> Arc<Running> {
@@ -257,7 +266,7 @@ impl Slot {
 
     /// Begins the turn of what was decided about a task that waits for an approval. `None` when it waits for none, or not
     /// in the status that was decided about.
-    pub async fn decide(&self, engine: &Engine, start: Start, about: Wait) -> Result<Option<Option<Begun>>, Error> {
+    pub async fn decide(&self, engine: &Engine, start: Start, about: Wait) -> Result<Option<Decided>, Error> {
         let mut state = self.lock().await;
         for _ in 0..CLAIMS {
             self.hear(engine, &mut state).await?;
@@ -275,9 +284,11 @@ impl Slot {
         if !waits || (state.running.is_some() && !state.over) {
             return Ok(None);
         }
+        let mut told = Reader::attach(&self.log, state.task.clone(), Ends::WithTask);
         if state.running.is_some() {
             state.next = Some(start);
-            return Ok(Some(None));
+            told.resume_after(state.number);
+            return Ok(Some(Decided { begun: None, told }));
         }
         if !self.claim(engine, &mut state).await? {
             return Ok(None);
@@ -287,7 +298,8 @@ impl Slot {
             self.release(engine).await;
             return Ok(None);
         }
-        Ok(Some(Some(self.begin_without_message(engine, &mut state, start))))
+        told.resume_after(state.number);
+        Ok(Some(Decided { begun: Some(self.begin_without_message(engine, &mut state, start)), told }))
     }
 
     pub fn begin_without_message(&self, engine: &Engine, state: &mut State, start: Start) -> Begun {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod decide;
+mod expiry;
 
 use serde_json::{Value, json};
 use server::{Setup, Start, Tokens};

@@ -12,10 +12,12 @@ pub mod explain;
 mod follow;
 pub mod journal;
 pub mod operator;
+pub mod plan;
 pub mod record;
 mod ship;
 pub mod shown;
 
+use std::future::Future;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +29,8 @@ pub use agents::Agent;
 pub use delegate::Outcome;
 pub use journal::{Journal, JournalError};
 pub use operator::Operator;
-pub use ship::{Ended, Order};
+pub use plan::Plan;
+pub use ship::{Ended, Order, SHIP};
 
 /// Takes the lines of the planner's log.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -56,8 +59,8 @@ pub struct Planner {
 struct Book {
     /// The tasks made so far, each with its agent's name.
     made: Vec<(String, TaskId)>,
-    /// The one that has not ended.
-    underway: Option<(String, TaskId)>,
+    /// Those of them that have not ended.
+    underway: Vec<(String, TaskId)>,
 }
 
 /// Why a job could not be done at all.
@@ -101,6 +104,9 @@ pub enum Failure {
     /// The journal cannot be used, so nothing more is done.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What the plan needs was not given, or something that it does not know was.
+    #[error("{0}")]
+    Inputs(String),
     /// A job goes on whose work was begun with another agent.
     #[error("{step} was begun with {was}, and the agent for it is now {is}; the job does not go on with another one")]
     Moved {
@@ -155,6 +161,16 @@ pub enum Failure {
     },
 }
 
+tokio::task_local! {
+    /// The step whose lines are written, when others run beside it.
+    static BESIDE: String;
+}
+
+/// Does something beside others: each line of the log that it writes names it.
+fn beside<T>(step: String, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    BESIDE.scope(step, work)
+}
+
 fn tasks(made: &[(String, TaskId)]) -> String {
     if made.is_empty() {
         return String::new();
@@ -204,7 +220,11 @@ impl Planner {
     }
 
     fn say(&self, line: impl AsRef<str>) {
-        (self.log)(&shown::line(line.as_ref()));
+        let line = shown::line(line.as_ref());
+        match BESIDE.try_with(|step| format!("{step} | {line}")) {
+            Ok(line) => (self.log)(&line),
+            Err(_) => (self.log)(&line),
+        }
     }
 
     /// Gives the job up, for whoever put a limit to it and has stopped waiting: asks the agent of the task that has not
@@ -221,10 +241,10 @@ impl Planner {
 
     async fn cancel_underway(&self, limit: Duration) {
         let underway = self.book().underway.clone();
-        if let Some((agent, task)) = underway
-            && let Some(agent) = self.agents.iter().find(|known| known.name == agent)
-        {
-            self.cancel(agent, &task, limit).await;
+        for (agent, task) in underway {
+            if let Some(agent) = self.agents.iter().find(|known| known.name == agent) {
+                self.cancel(agent, &task, limit).await;
+            }
         }
     }
 
@@ -244,7 +264,10 @@ impl Planner {
         if !book.made.contains(&entry) {
             book.made.push(entry.clone());
         }
-        book.underway = (!task.status.state.is_terminal()).then_some(entry);
+        book.underway.retain(|known| *known != entry);
+        if !task.status.state.is_terminal() {
+            book.underway.push(entry);
+        }
     }
 
     fn failure(&self, agent: &str, cause: ClientError) -> Failure {

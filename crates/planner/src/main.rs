@@ -9,8 +9,8 @@
 //! ```
 
 mod calls;
+mod job;
 mod review;
-mod ship_command;
 mod words;
 
 use std::future::Future;
@@ -42,7 +42,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Tests a commit, reviews its diff and deploys its build, with whichever agents have the skills.
-    Ship(Box<ship_command::Ship>),
+    Ship(Box<job::Ship>),
+    /// Does what a plan says, with whichever agents have the skills.
+    Run(Box<job::Run>),
     /// Prints what the planner does about each kind of reply, as the functions say that decide it.
     Explain,
     /// Lets a code-reviewer read a diff and prints what it finds. Exit code 1 when a finding is high.
@@ -65,7 +67,8 @@ async fn main() -> ExitCode {
     let http = Http::new(Dial::default(), limits, None);
     let limit = arguments.timeout;
     let done = match arguments.command {
-        Command::Ship(ship) => ship_command::run(*ship, http, limit).await,
+        Command::Ship(ship) => job::ship(*ship, http, limit).await,
+        Command::Run(run) => job::run(*run, http, limit).await,
         Command::Explain => {
             out(planner::explain::table().trim_end());
             Ok(true)

@@ -257,14 +257,22 @@ async fn a_result_that_lacks_what_the_job_needs_stops_it_and_is_named() {
     let cases = [
         (vec![made("other", data(json!({})))], summary, "there is no artifact summary"),
         (vec![made("summary", json!([{"text": "3 passed"}]))], summary, "the artifact summary has no data"),
-        (vec![made("summary", data(json!({"passed": 3})))], summary, "missing field `failed`"),
-        (vec![made("summary", data(json!({"passed": 3, "failed": "none"})))], summary, "invalid type"),
-        (vec![passed.clone(), made("review", data(json!({})))], review, "missing field `findings`"),
-        (vec![passed.clone(), made("review", data(json!({"findings": [{}]})))], review, "missing field `severity`"),
+        (vec![made("summary", data(json!({"passed": 3})))], summary, "failed is missing"),
+        (
+            vec![made("summary", data(json!({"passed": 3, "failed": "none"})))],
+            summary,
+            "failed is \"none\", and a whole number is expected",
+        ),
+        (vec![passed.clone(), made("review", data(json!({})))], review, "findings is missing"),
+        (
+            vec![passed.clone(), made("review", data(json!({"findings": [{}]})))],
+            review,
+            "findings[0].severity is missing",
+        ),
         (
             vec![passed.clone(), made("review", data(json!({"findings": [{"severity": "critical"}]})))],
             review,
-            "unknown variant `critical`",
+            "findings[0].severity is \"critical\", and one of low, medium, high is expected",
         ),
     ];
     for (replies, stop, why) in cases {

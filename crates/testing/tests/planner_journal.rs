@@ -57,12 +57,17 @@ fn ended(command: &mut Command) -> (String, Option<i32>) {
     (printed, output.status.code())
 }
 
-/// The log without what differs between runs: ids of tasks, ports, and lines about what was lost and sent again.
+/// The log without what differs between runs: ids of tasks, ports, and lines about what was lost, was found in the middle
+/// of its work, or was sent again.
 fn plain(log: &str) -> Vec<String> {
-    let extra = ["  the reply is lost", "  sends the same message again"];
-    let lines = log
-        .lines()
-        .filter(|line| !extra.iter().any(|extra| line.starts_with(extra)) && !line.contains(" has the message: "));
+    let begins = ["  the reply is lost", "  sends the same message again"];
+    let ends = ["is TASK_STATE_SUBMITTED", "is TASK_STATE_WORKING"];
+    let extra = |line: &str| {
+        begins.iter().any(|begin| line.starts_with(begin))
+            || ends.iter().any(|end| line.ends_with(end))
+            || line.contains(" has the message: ")
+    };
+    let lines = log.lines().filter(|line| !extra(line));
     lines
         .map(|line| match (line.strip_prefix("  task "), line.split_once("http://")) {
             (Some(task), _) => format!("  task {}", &task[8..]),

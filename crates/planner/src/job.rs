@@ -52,7 +52,7 @@ pub struct Run {
 #[derive(clap::Args)]
 struct With {
     /// An agent's URL. Repeatable.
-    #[arg(long = "agent", value_name = "URL", required_unless_present_any = ["resume", "check"])]
+    #[arg(long = "agent", value_name = "URL")]
     agents: Vec<String>,
     /// The branch to name when an agent asks for a base.
     #[arg(long, value_name = "BRANCH", default_value = "main", conflicts_with = "resume")]
@@ -164,6 +164,9 @@ pub async fn run(run: Run, http: Http, limit: Option<Duration>) -> Result<bool, 
 /// Does a job, from its beginning or on from its journal.
 async fn done(with: With, plan: String, inputs: Inputs, http: Http, limit: Option<Duration>) -> Result<bool, String> {
     let inputs = inputs.into_iter().map(|(name, bytes)| (name, Part::raw(bytes, "input", "application/octet-stream")));
+    if with.agents.is_empty() && !with.kept.resume {
+        return Err("which agents? --agent URL names one, and can be repeated".to_owned());
+    }
     let mut job = Job { agents: with.agents.clone(), base: with.base, plan, inputs: inputs.collect() };
     let mut planner = Planner::new(http, Arc::new(LiveIds), Arc::new(out), with.channel.operator());
     if let Some(path) = &with.kept.journal {

@@ -137,7 +137,7 @@ impl Checks<'_> {
         for name in used.into_iter().filter(|name| !known.contains(*name)) {
             let mut there: Vec<_> = known.iter().map(String::as_str).collect();
             there.sort_unstable();
-            self.wrong(at, format!("{name:?} is not known here; {} are", there.join(", ")));
+            self.wrong(at, format!("{name:?} is not known here; known: {}", there.join(", ")));
         }
     }
 

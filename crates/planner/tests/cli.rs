@@ -139,3 +139,35 @@ async fn an_output_that_cannot_be_written_is_no_crash() {
     let status = planner(&["get", &agent, "t"]).stdout(full()).stderr(full()).status().await.unwrap();
     assert_eq!(status.code(), Some(1));
 }
+
+#[tokio::test]
+async fn a_plan_is_checked_and_done_and_a_wrong_one_is_not_begun() {
+    let agent = alone(true, &SKILLS, |_, params, _| {
+        let text = params["message"]["parts"][0]["text"].as_str().unwrap();
+        assert_eq!(text, "Deploy build 7 to staging");
+        Says::Result(json!({"task": task("COMPLETED", "live")}))
+    });
+    let agent = agent.await.origin;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("deploy.toml");
+    let plan = "inputs = [\"build\"]\n[[steps]]\nname = \"deploy\"\nskill = \"deploy\"\n\
+        send = [{ text = \"Deploy build {build} to staging\" }]\n";
+    std::fs::write(&file, plan).unwrap();
+    let path = file.to_str().unwrap();
+    let checked = run(&["run", path, "--check"]).await;
+    assert_eq!(checked, (0, format!("{path} is a plan; it needs build\n"), String::new()));
+    let (code, out, error) = run(&["run", path, "--agent", &agent, "--set", "build=7"]).await;
+    assert!(code == 0 && out.ends_with("  task 01234567 is TASK_STATE_COMPLETED\n"), "{code} {out}{error}");
+    let (code, _, error) = run(&["run", path, "--agent", &agent]).await;
+    assert_eq!((code, error.as_str()), (2, "the plan's build is not given\n"));
+
+    std::fs::write(&file, plan.replace("{build}", "{bild}") + "when = 1\n").unwrap();
+    let (code, out, error) = run(&["run", path, "--agent", &agent, "--set", "build=7"]).await;
+    assert!(
+        code == 2 && out.is_empty() && error.starts_with(&format!("{path}, line 6: unknown field `when`")),
+        "{error}"
+    );
+    std::fs::write(&file, plan.replace("{build}", "{bild}")).unwrap();
+    let (code, _, error) = run(&["run", path, "--check"]).await;
+    assert_eq!((code, error), (2, format!("{path}, line 5: \"bild\" is not known here; known: build\n")));
+}

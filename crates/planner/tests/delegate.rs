@@ -149,6 +149,20 @@ async fn a_task_that_never_ends_is_canceled_and_named() {
 }
 
 #[tokio::test]
+async fn b91_a_task_that_never_ends_is_canceled_when_it_is_polled_too() {
+    let agent = alone(false, &SKILLS, |method, _, _| match method {
+        "SendMessage" => Says::Result(json!({"task": task("WORKING", "for ever")})),
+        "GetTask" => Says::Result(task("WORKING", "still")),
+        _ => Says::Result(task("CANCELED", "stopped")),
+    });
+    let played = agent.await.met(Operator::Auto).await;
+    let failure = played.delegate().await.unwrap_err();
+    assert!(matches!(failure, Failure::TooLong { state: TaskState::Working, .. }), "{failure}");
+    let calls = played.calls();
+    assert!(calls[1..calls.len() - 1].iter().all(|call| call == "GetTask") && calls.last().unwrap() == "CancelTask");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_no_a2a_names_the_agent_and_what_was_expected() {
     let played = play(|_, _, _| Says::Other(502, "text/html", "<html>Bad Gateway</html>")).await;
     let failure = played.delegate().await.unwrap_err().to_string();

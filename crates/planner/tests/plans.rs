@@ -40,7 +40,7 @@ send = [{ text = "{what} by {first.fresh}, {first.state}" }]
 #[test]
 fn what_is_wrong_with_a_plan_is_said_with_its_line() {
     let cases = [
-        ("{what}\" }, {", "{whatever}\" }, {", 12, "\"whatever\" is not known here; log, what are"),
+        ("{what}\" }, {", "{whatever}\" }, {", 12, "\"whatever\" is not known here; known: log, what"),
         ("{first.fresh}", "{fresh}", 20, "\"fresh\" is not known here"),
         ("{first.fresh}", "{first.by}", 20, "\"first.by\" is not known here"),
         ("summary.failed\"", "summary.failure\"", 13, "the shape of the skill has no summary.failure"),

@@ -136,6 +136,18 @@ fn an_event_larger_than_the_limit_is_refused_and_smaller_ones_never_are() {
 }
 
 #[test]
+fn b28_a_frame_of_a_mebibyte_reads_the_same_in_pieces_of_any_size() {
+    let long = "žluťoučký 🦀 ".repeat((1 << 20) / "žluťoučký 🦀 ".len() + 1);
+    let stream = [sse::frame(&long, Some(1)), sse::frame("{}", Some(2))].concat();
+    assert!(stream.len() > 1 << 20);
+    for size in [1, 7, 1460, 1 << 16, stream.len()] {
+        let found = events(stream.chunks(size));
+        assert_eq!(found.len(), 2, "{size}");
+        assert!(found[0].0 == long && found[1].0 == "{}", "{size}");
+    }
+}
+
+#[test]
 fn a_line_that_is_no_utf_8_is_refused() {
     for stream in [&b"data: \xff\n"[..], b"data: \xc3\n", b"\xef\xbb\n", b": \x80\n"] {
         assert_eq!(Reader::default().push(stream), Err(Broken::NotText), "{stream:?}");

@@ -30,20 +30,19 @@ pub(super) fn look(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>], futures
 fn call(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
     let callee = file.callee(node);
     let arguments = part(node, "arguments").map(parts).unwrap_or_default();
+    let first_opens = arguments.first().is_some_and(|one| one.kind() == "call" && file.callee(*one) == "open");
     match callee {
-        "int" if !file.test && arguments.len() == 1 => {
-            if cuts(file, arguments[0], up) {
-                let whole = up.iter().rev().take(4).find(|one| one.kind() == "binary_operator");
-                let after = whole.filter(|one| {
-                    file.part(**one, "operator") == "-"
-                        && part(**one, "left").is_some_and(|left| left.end_byte() >= node.end_byte())
-                });
-                let before = after.and_then(|one| part(*one, "right"));
-                let before =
-                    before.map(|right| format!(" before `{}` is subtracted", file.quote(right))).unwrap_or_default();
-                let finding = format!("`{}` rounds the amount toward zero{before}.", file.quote(node));
-                file.say(&TRUNCATED_MONEY, node, finding);
-            }
+        "int" if !file.test && arguments.len() == 1 && cuts(file, arguments[0], up) => {
+            let whole = up.iter().rev().take(4).find(|one| one.kind() == "binary_operator");
+            let after = whole.filter(|one| {
+                file.part(**one, "operator") == "-"
+                    && part(**one, "left").is_some_and(|left| left.end_byte() >= node.end_byte())
+            });
+            let before = after.and_then(|one| part(*one, "right"));
+            let before =
+                before.map(|right| format!(" before `{}` is subtracted", file.quote(right))).unwrap_or_default();
+            let finding = format!("`{}` rounds the amount toward zero{before}.", file.quote(node));
+            file.say(&TRUNCATED_MONEY, node, finding);
         }
         "breakpoint" | "pdb.set_trace" | "ipdb.set_trace" | "pudb.set_trace" if !file.test => {
             file.say(&DEBUGGING_LEFT, node, format!("`{callee}` stops the program."));
@@ -77,14 +76,8 @@ fn call(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
         "ssl._create_unverified_context" if !file.test => {
             file.say(&TLS_UNVERIFIED, node, "Certificates are not checked in this context.");
         }
-        "json.load" | "yaml.safe_load" | "pickle.load" if !file.test => {
-            if arguments.first().is_some_and(|one| one.kind() == "call" && file.callee(*one) == "open") {
-                file.say(
-                    &RESOURCE_NOT_CLOSED,
-                    node,
-                    "The file that is opened here is not closed; open it in a `with`.",
-                );
-            }
+        "json.load" | "yaml.safe_load" | "pickle.load" if !file.test && first_opens => {
+            file.say(&RESOURCE_NOT_CLOSED, node, "The file that is opened here is not closed; open it in a `with`.");
         }
         _ => {}
     }

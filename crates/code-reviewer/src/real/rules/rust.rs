@@ -43,10 +43,10 @@ pub(super) fn look(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
 fn call(file: &mut File<'_>, node: Node<'_>) {
     let Some(function) = part(node, "function").filter(|one| one.kind() == "field_expression") else { return };
     match file.part(function, "field") {
-        "danger_accept_invalid_certs" | "danger_accept_invalid_hostnames" => {
-            if part(node, "arguments").is_some_and(|one| file.text(one) == "(true)") {
-                file.say(&TLS_UNVERIFIED, node, "The certificate of the other side is not checked.");
-            }
+        "danger_accept_invalid_certs" | "danger_accept_invalid_hostnames"
+            if part(node, "arguments").is_some_and(|one| file.text(one) == "(true)") =>
+        {
+            file.say(&TLS_UNVERIFIED, node, "The certificate of the other side is not checked.");
         }
         "unwrap" if !file.aside => {
             let Some(call) = part(function, "value").filter(|one| one.kind() == "call_expression") else { return };

@@ -59,10 +59,8 @@ fn call(file: &mut File<'_>, node: Node<'_>) {
         return;
     }
     match callee {
-        "eval" => {
-            if first.is_some_and(|one| one.kind() != "string") {
-                file.say(&EVAL_OF_DATA, node, "`eval` runs text that is not fixed as code.");
-            }
+        "eval" if first.is_some_and(|one| one.kind() != "string") => {
+            file.say(&EVAL_OF_DATA, node, "`eval` runs text that is not fixed as code.");
         }
         "console.log" | "console.debug" if !file.aside => {
             let text = first.map_or("", |one| file.text(one)).trim_start_matches(['"', '\'', '`']);

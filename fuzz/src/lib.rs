@@ -7,9 +7,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "to panic is how a finding is told")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
+use code_reviewer::real::{Language, Source, rules as review};
 use protocol::call::{ListTaskPushNotificationConfigsResponse, ListTasksResponse, SendMessageResponse};
 use protocol::rpc::{self, Answer, Id, Request};
 use protocol::sse::{self, Broken, Event, Reader};
@@ -26,8 +27,8 @@ use serde_json::value::RawValue;
 pub type Target = fn(&[u8]);
 
 /// All of them, each with the name of its corpus.
-pub const TARGETS: [(&str, Target); 4] =
-    [("envelope", envelope), ("part", part), ("sse", sse), ("timestamp", timestamp)];
+pub const TARGETS: [(&str, Target); 5] =
+    [("envelope", envelope), ("part", part), ("rules", rules), ("sse", sse), ("timestamp", timestamp)];
 
 /// A body that a server or a client reads as JSON-RPC: as a request, with its params taken for those of every
 /// operation, and as an answer of every kind.
@@ -203,4 +204,29 @@ pub fn timestamp(text: &[u8]) {
         (Err(error), Err(_)) => named(&error, "statusTimestampAfter"),
         (in_a_request, alone) => panic!("{alone:?} alone, {in_a_request:?} in a request"),
     }
+}
+
+/// A file in the language that the first byte names, with those lines changed that the second one names: the rules
+/// speak of these only, and say the same again.
+pub fn rules(data: &[u8]) {
+    let [language, every, text @ ..] = data else { return };
+    let (path, language) = [
+        ("a.py", Language::Python),
+        ("a.ts", Language::TypeScript),
+        ("a.tsx", Language::Tsx),
+        ("a.go", Language::Go),
+        ("a.rs", Language::Rust),
+    ][usize::from(*language) % 5];
+    let text = String::from_utf8_lossy(text);
+    let lines = u32::try_from(text.split('\n').count()).unwrap();
+    let (first_line, step) = (1 + u32::from(*every) / 16, 1 + usize::from(*every) % 16);
+    let changed: BTreeSet<u32> = (first_line..first_line + lines).step_by(step).collect();
+    let source = Source { path, language, text: &text, first_line, whole: first_line == 1, changed: &changed };
+    let read = || [review::check(&source), review::check_change(&[source])].concat();
+    let found = read();
+    for one in &found {
+        assert!(changed.contains(&one.line) && one.file == path && !one.finding.is_empty(), "{one:?}");
+        assert!(review::all().iter().any(|rule| rule.id == one.rule && rule.severity == one.severity), "{one:?}");
+    }
+    assert_eq!(read(), found);
 }

@@ -142,6 +142,11 @@ fn a_part_holds() {
 }
 
 #[test]
+fn the_rules_hold() {
+    short("rules");
+}
+
+#[test]
 fn the_reader_of_sse_holds() {
     short("sse");
 }

@@ -35,7 +35,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
             "deployer",
         ],
     ),
-    ("fuzz", &["protocol"]),
+    ("fuzz", &["protocol", "code-reviewer"]),
 ];
 
 /// What a crate must not know of the outside.

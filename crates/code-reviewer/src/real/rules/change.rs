@@ -11,12 +11,19 @@ use crate::real::source::{Language, Source};
 /// How many lines a new function has at least that wants a test.
 const LINES: usize = 5;
 
-/// At most one finding for each file, at the first place that wants a test, in a change that has none.
+/// At most one finding, at the first place that wants a test, in a change that has none: to say it once is enough.
 pub(super) fn check(files: &[Source<'_>]) -> Vec<Finding> {
     if files.iter().any(changes_tests) {
         return Vec::new();
     }
-    files.iter().filter(|source| !source.changed.is_empty()).filter_map(untested).collect()
+    let mut places = files.iter().filter(|source| !source.changed.is_empty()).filter_map(untested);
+    let Some(mut first) = places.next() else { return Vec::new() };
+    match places.count() {
+        0 => {}
+        1 => first.finding.push_str(" Another file wants one too."),
+        more => first.finding.push_str(&format!(" {more} other files want one too.")),
+    }
+    vec![first]
 }
 
 fn changes_tests(source: &Source<'_>) -> bool {

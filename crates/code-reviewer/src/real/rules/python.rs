@@ -90,7 +90,8 @@ fn call(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
         if let Some(argument) = unverified {
             file.say(&TLS_UNVERIFIED, *argument, "The certificate of the other side is not checked.");
         }
-        let chained = part(node, "function").and_then(|one| part(one, "object"));
+        let method = part(node, "function").filter(|one| file.part(*one, "attribute") != "close");
+        let chained = method.and_then(|one| part(one, "object"));
         if chained.is_some_and(|one| one.kind() == "call" && file.callee(one) == "open") {
             file.say(&RESOURCE_NOT_CLOSED, node, "The file that is opened here is not closed; open it in a `with`.");
         }

@@ -158,7 +158,8 @@ fn lock(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
 }
 
 fn unsound(file: &mut File<'_>, node: Node<'_>) {
-    if file.test || !file.source.whole {
+    // To say it once for a file is enough.
+    if file.test || !file.source.whole || file.found.iter().any(|one| one.rule == UNSAFE_WITHOUT_REASON.id) {
         return;
     }
     let start = file.source.text.get(..node.start_byte()).unwrap_or_default();

@@ -77,7 +77,7 @@ fn todo(file: &mut File<'_>, node: Node<'_>) {
     for (row, line) in file.text(node).lines().enumerate() {
         // The word stands first: `// TODO: ...`. In a sentence it is spoken of.
         let words = line.trim_start_matches(|letter: char| letter.is_whitespace() || "#/*!-".contains(letter));
-        let Some(mark) = ["TODO", "FIXME", "XXX"].into_iter().find(|mark| words.starts_with(mark)) else { continue };
+        let Some(mark) = ["TODO", "FIXME"].into_iter().find(|mark| words.starts_with(mark)) else { continue };
         let rest = &words[mark.len()..];
         if rest.starts_with('(')
             || rest.starts_with(|one: char| one.is_alphanumeric() || one == '_')

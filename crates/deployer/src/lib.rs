@@ -84,6 +84,10 @@ impl Agent for Deployer {
         Some(extended_card())
     }
 
+    fn asks_approval(&self) -> bool {
+        true
+    }
+
     /// A working one goes on with a roll-out that was broken off; how far it had come stands in the environment's folder.
     #[cfg(feature = "real")]
     fn resumes(&self, _task: &Task) -> bool {

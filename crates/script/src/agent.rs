@@ -68,6 +68,10 @@ impl Agent for Scripted {
         self.script.answers_directly(message)
     }
 
+    fn asks_approval(&self) -> bool {
+        self.script.asks_approval()
+    }
+
     fn turn(self: Arc<Self>, job: Job, say: Say) -> Turn {
         Box::pin(async move { self.script.tell(&job, &say).await })
     }

@@ -10,7 +10,7 @@ use server::{Fault, Job, Say};
 use crate::about::About;
 use crate::mistake::{Mistake, one_of};
 use crate::rule::{Heard, Rule};
-use crate::step::{Next, Telling};
+use crate::step::{Next, Step, Telling, Verb};
 use crate::{read, stories};
 
 /// The agents of one file: what each says, and perhaps who it is.
@@ -120,6 +120,12 @@ impl Script {
     /// Whether this message, which belongs to no task, gets a direct message instead of a task.
     pub fn answers_directly(&self, message: &Message) -> bool {
         self.choose(&Heard::first(message)).is_some_and(Rule::replies)
+    }
+
+    /// Whether it ever needs an approval.
+    pub fn asks_approval(&self) -> bool {
+        let mut steps = self.rules.iter().flat_map(Rule::steps);
+        steps.any(|step| matches!(step, Step::Words(Verb::NeedApproval, _)))
     }
 
     /// Tells one turn. When no rule matches, the task fails and says so. The error is that the turn could not be told

@@ -39,6 +39,11 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
+    /// Whether it ever needs an approval: then the server shows the operators' page, also where operators have no names.
+    fn asks_approval(&self) -> bool {
+        false
+    }
+
     /// Whether this operator may approve or refuse what the task asks for. Asked only where operators have names, and
     /// only about a task that waits. One whose approval must not count twice is told apart by the history, in which the
     /// agent names who approved.

@@ -18,6 +18,10 @@ pub(crate) async fn approve(host: Arc<Host>, id: &str, request: Request<Body>) -
     if host.door.has_operators() {
         return operators::decide(host, id, request, operators::Act::Approve).await;
     }
+    if !host.door.comes_from_here(request.headers()) {
+        tracing::warn!(task = ?id, "another site's page tried to approve");
+        return operators::from_elsewhere();
+    }
     let verdict = match TaskId::new(id) {
         Ok(id) => host.engine.decide(&id, Decision::of(Start::Approval { by: None })).await,
         Err(_) => Ok(Verdict::Unknown),

@@ -25,6 +25,7 @@ pub mod hub;
 mod jsonrpc;
 pub mod live;
 mod operators;
+mod page;
 mod push;
 mod rest;
 mod run;

@@ -59,7 +59,7 @@ pub(crate) async fn decide(host: Arc<Host>, id: &str, request: Request<Body>, ac
     };
     if !host.door.comes_from_here(&parts.headers) {
         tracing::warn!(task = ?id, operator = &*operator, "another site's page tried to {}", act.word());
-        return plain_error(StatusCode::FORBIDDEN, "PERMISSION_DENIED", "Another site's page may not do this");
+        return from_elsewhere();
     }
     let said = match read(&host, &parts.headers, body).await {
         Ok(said) => said,
@@ -95,6 +95,13 @@ pub(crate) async fn decide(host: Arc<Host>, id: &str, request: Request<Body>, ac
         Ok(Verdict::Unknown) => plain_error(StatusCode::NOT_FOUND, "NOT_FOUND", "There is no such task"),
         Err(_) => internal(),
     }
+}
+
+/// The answer to a page of another site, and to the agent's own under a host name that it does not know.
+pub(crate) fn from_elsewhere() -> Response<Body> {
+    let words = "Another site's page may not do this. If it is this agent's own, the agent does not know the name that \
+                 its address has: --host or --public-url tells it";
+    plain_error(StatusCode::FORBIDDEN, "PERMISSION_DENIED", words)
 }
 
 /// `GET /approvals`: what waits for an operator, longest first.

@@ -22,7 +22,7 @@ use crate::door::Door;
 use crate::engine::{Engine, Promises};
 use crate::host::{Envelope, Host};
 use crate::setup::Setup;
-use crate::{approvals, card, cors, jsonrpc, operators, rest};
+use crate::{approvals, card, cors, jsonrpc, operators, page, rest};
 
 /// How long connections may take to close after the work has stopped.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
@@ -119,11 +119,14 @@ fn router(host: Arc<Host>, setup: &Setup) -> Router {
         Some(layer) => open.layer(layer),
         None => open,
     };
-    open.route("/approve/{id}", post(approve))
+    let own = open
+        .route("/approve/{id}", post(approve))
         .route("/refuse/{id}", post(refuse))
         .route("/approvals", get(approvals))
-        .route("/push/failed", get(failed))
-        .with_state(host)
+        .route("/push/failed", get(failed));
+    let named = setup.operators.is_some();
+    let own = if named || setup.agent.asks_approval() { own.merge(page::routes(named)) } else { own };
+    own.with_state(host)
 }
 
 /// Takes connections until told to stop, then lets them finish.

@@ -26,6 +26,8 @@ pub struct Scripted {
     pub approval_limit: Option<Duration>,
     /// What [`Agent::about`] says.
     pub about: Vec<(String, String)>,
+    /// What [`Agent::asks_approval`] says.
+    pub asks_approval: bool,
     turn: Box<dyn Fn(Job, Say) -> Turn + Send + Sync>,
 }
 
@@ -52,6 +54,10 @@ impl Agent for Scripted {
 
     fn approval_limit(&self, _: &protocol::Task) -> Option<Duration> {
         self.approval_limit
+    }
+
+    fn asks_approval(&self) -> bool {
+        self.asks_approval
     }
 
     fn about(&self, _: &protocol::Task) -> Vec<(String, String)> {
@@ -93,6 +99,7 @@ where
         may_decide: |_, _| true,
         approval_limit: None,
         about: Vec::new(),
+        asks_approval: false,
         turn,
     }
 }

@@ -4,6 +4,7 @@
 
 mod decide;
 mod expiry;
+mod page;
 
 use serde_json::{Value, json};
 use server::{Setup, Start, Tokens};

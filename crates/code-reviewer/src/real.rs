@@ -291,15 +291,19 @@ fn write(tree: &std::path::Path, path: &str, text: &str) -> std::io::Result<()> 
     fs::write(place, text)
 }
 
-/// The base of a diff: none when it does not matter. The inner error is a question to the client.
+/// The base of a diff: none when it does not matter. The inner error is a question to the client, in the words of the
+/// story, with the branches as data for whoever lets a person choose.
 async fn base(
     repository: &Repository,
     project: &Project,
     said: &Said,
     diff: &Diff,
-) -> Result<Result<Option<Base>, String>, Fault> {
+) -> Result<Result<Option<Base>, Vec<Part>>, Fault> {
     let branches = repository.branches().await?;
-    let there = ask::listed(branches.iter().map(String::as_str));
+    let question = |words: String| {
+        let there = serde_json::json!({"branches": &branches});
+        Ok::<_, Fault>(Err(vec![Part::text(words), Part::data(Json::of(&there)?)]))
+    };
     let name = match ask::base(said, &branches, Some(&project.name)) {
         Some(name) => name,
         None => match branches.as_slice() {
@@ -307,16 +311,16 @@ async fn base(
             [only] => only.clone(),
             // A diff that only makes files is the same against each.
             _ if diff.files.iter().all(|file| file.kind == Kind::New || file.hunks.is_empty()) => return Ok(Ok(None)),
-            _ => return Ok(Err(format!("{WHICH_BASE} There are: {there}."))),
+            _ => return question(WHICH_BASE.to_owned()),
         },
     };
-    Ok(match repository.commit(&name).await? {
-        Some(commit) => Ok(Some(Base { name, commit })),
+    match repository.commit(&name).await? {
+        Some(commit) => Ok(Ok(Some(Base { name, commit }))),
         None => {
             let name: String = name.chars().take(80).collect();
-            Err(format!("{} has no branch {name}. {WHICH_BASE} There are: {there}.", project.name))
+            question(format!("{} has no branch {name}. {WHICH_BASE}", project.name))
         }
-    })
+    }
 }
 
 /// What the rules find, on changed lines and with the numbers of the diff.

@@ -99,7 +99,8 @@ pub async fn run(review: Review, http: Http) -> Result<bool, String> {
     match task.status.state {
         TaskState::Completed => {}
         TaskState::InputRequired => {
-            return Err(format!("{} asks: {} (--base and --project answer)", card.name, words(&task)));
+            let (asks, there) = (words(&task), branches(&task));
+            return Err(format!("{} asks: {asks}{there} (--base and --project answer)", card.name));
         }
         state => return Err(format!("task {} is {state}: {}", task.id, words(&task))),
     }
@@ -120,6 +121,20 @@ pub async fn run(review: Review, http: Http) -> Result<bool, String> {
     }
     note(&words(&task));
     Ok(found.findings.iter().all(|one| one.severity != Severity::High))
+}
+
+/// The branches that a question names as its answers.
+fn branches(task: &Task) -> String {
+    #[derive(serde::Deserialize)]
+    struct Branches {
+        branches: Vec<String>,
+    }
+    let parts = task.status.message.iter().flat_map(|message| &message.parts);
+    let branches = parts.filter_map(|part| match &part.content {
+        Content::Data(json) => json.read::<Branches>().ok(),
+        _ => None,
+    });
+    branches.map(|there| format!(" There are: {}.", there.branches.join(", "))).collect()
 }
 
 /// What is no finding goes to standard error, so that an editor may read the other.

@@ -41,6 +41,12 @@ pub fn programs() -> &'static Path {
     })
 }
 
+/// The bench, built if it is not, with what the tests are built with.
+pub fn workshop() -> PathBuf {
+    build(&["--package", "workshop", "--features", "workshop/interop,workshop/real"]);
+    built().join("workshop")
+}
+
 /// An example of this package's, built if it is not.
 pub fn example(name: &str) -> PathBuf {
     build(&["--package", "testing", "--example", name]);

@@ -132,7 +132,8 @@ pub fn send(text: &str) -> Value {
     json!({"message": message(text)})
 }
 
-pub(crate) fn client() -> reqwest::Client {
+/// An HTTP client that goes through no proxy.
+pub fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().unwrap()
 }

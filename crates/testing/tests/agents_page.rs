@@ -36,7 +36,7 @@ fn programs() -> &'static Path {
         let targets: [&[&str]; 3] = [
             &["--package", "planner"],
             // With the features that the tests are built with: this replaces the program that other tests run.
-            &["--package", "workshop", "--features", "workshop/interop"],
+            &["--package", "workshop", "--features", "workshop/interop,workshop/real"],
             &["--package", "server", "--example", "word-counter"],
         ];
         for target in targets {

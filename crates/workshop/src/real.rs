@@ -1,5 +1,7 @@
 //! Agents that work, in the place of those that recite.
 
+mod staging;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use code_reviewer::CodeReviewer;
 use code_reviewer::real::{Config, Reviewer};
 use server::Agent;
+pub use staging::{Staging, staging};
 use test_runner::TestRunner;
 use test_runner::real::{Project, Runner};
 
@@ -47,16 +50,23 @@ pub fn code_reviewer(folder: &Path) -> Result<Arc<dyn Agent>, String> {
 
 /// The diff that a commit of payments-api is against `main`; none when there is no such commit.
 pub fn diff(folder: &Path, commit: &str) -> Result<Option<Vec<u8>>, String> {
-    payments_api(folder)?;
+    of_repository(folder, &["diff", "--end-of-options", "main", commit, "--"])
+}
+
+/// What git says of the repository of payments-api, which is unpacked in the folder the first time; none when it fails.
+fn of_repository(folder: &Path, arguments: &[&str]) -> Result<Option<Vec<u8>>, String> {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
         git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
-        git.output().map_err(|cause| format!("git: {cause}"))
+        let output = git.output().map_err(|cause| format!("git: {cause}"))?;
+        Ok::<_, String>(output.status.success().then_some(output.stdout))
     };
-    git(&["clone", "--quiet", "--mirror", "payments-api.bundle", "payments-api.git"])?;
-    let output = git(&["--git-dir", "payments-api.git", "diff", "--end-of-options", "main", commit, "--"])?;
-    Ok(output.status.success().then_some(output.stdout))
+    if !folder.join("payments-api.git").is_dir() {
+        payments_api(folder)?;
+        git(&["clone", "--quiet", "--mirror", "payments-api.bundle", "payments-api.git"])?;
+    }
+    git(&[&["--git-dir", "payments-api.git"], arguments].concat())
 }
 
 /// The project as the agents are told of it, `NAME=PATH`; its bundle is written into the folder.

@@ -1,13 +1,20 @@
 //! How runs end: nothing of them is left, however they do. `TIMES` says how often; 100 is what is promised.
 
+use std::future::poll_fn;
 use std::io::{BufRead, BufReader};
+use std::pin::pin;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use server::{Agent, Job, Say, Turn};
+use test_runner::TestRunner;
+use test_runner::real::Runner;
 use testing::{Binding, immediately, message, programs, send};
+use tokio::sync::Notify;
 
-use super::{Repository, bench_in, outcome, processes};
+use super::{Bench, Repository, bench_in, outcome, processes, project};
 
 fn times() -> usize {
     std::env::var("TIMES").ok().and_then(|times| times.parse().ok()).unwrap_or(3)
@@ -58,6 +65,62 @@ async fn the_time_limit_ends_the_whole_tree() {
     }
 }
 
+/// A test-runner that panics in the middle of its turn when it is told to.
+struct Panics {
+    inner: Arc<TestRunner>,
+    now: Arc<Notify>,
+}
+
+impl Agent for Panics {
+    fn card(&self) -> protocol::AgentCard {
+        self.inner.card()
+    }
+
+    fn turn(self: Arc<Self>, job: Job, say: Say) -> Turn {
+        let mut work = Arc::clone(&self.inner).turn(job, say);
+        Box::pin(async move {
+            let mut now = pin!(self.now.notified());
+            poll_fn(|context| {
+                assert!(now.as_mut().poll(context).is_pending(), "told to");
+                work.as_mut().poll(context)
+            })
+            .await
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_ends_the_whole_tree() {
+    for sandbox in [true, false] {
+        let repository = family();
+        let base = tempfile::tempdir().unwrap();
+        let runner = Runner::new(vec![project(&repository, "sh check.sh", 600)], base.path(), 1).unwrap();
+        let runner = if sandbox { runner } else { runner.without_sandbox() };
+        let now = Arc::new(Notify::new());
+        let agent = Panics { inner: Arc::new(TestRunner::working(runner)), now: Arc::clone(&now) };
+        let bench = Bench { served: testing::serve(agent, |_| {}).await, base };
+        for _ in 0..times() {
+            let answer = bench.served.call(Binding::Rpc, "SendMessage", immediately(message(TEXT))).await;
+            let id = testing::id(&answer.result()["task"]);
+            while !outcome(&bench.served.task(&id).await).2.contains("hangs now") {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert!(processes(bench.base.path()).len() >= 4);
+            now.notify_waiters();
+            let since = std::time::Instant::now();
+            while testing::state(&bench.served.task(&id).await) == "WORKING" {
+                assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let task = bench.served.task(&id).await;
+            assert_eq!(testing::state(&task), "FAILED");
+            assert!(!task.to_string().contains("told to"), "{task}");
+            bench.is_clean();
+            assert_eq!(repository.worktrees(), 0);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_suite_leaves_running_ends_with_it() {
     for sandbox in [true, false] {
@@ -101,7 +164,7 @@ async fn kill_9_of_the_agent_leaves_nothing_after_the_next_start() {
         let card = line.split_whitespace().last().unwrap().to_owned();
         (agent, card.replace("/.well-known/agent-card.json", "/a2a/jsonrpc"))
     };
-    let http = reqwest::Client::new();
+    let http = testing::client();
     for sandbox in (0..times()).flat_map(|_| [true, false]) {
         let (mut agent, url) = start(sandbox);
         let mut params = immediately(message(TEXT));

@@ -6,6 +6,7 @@
 mod end;
 mod kind;
 mod place;
+mod story;
 
 use std::fs;
 use std::path::{Path, PathBuf};

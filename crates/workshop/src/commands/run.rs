@@ -23,8 +23,8 @@ pub struct Run {
     /// Where to write the capture.
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Starts agents that work where there are such: the test-runner runs the real tests of payments-api, the
-    /// code-reviewer reads the real diff of the commit.
+    /// Starts agents that work: the test-runner runs the real tests of payments-api, the code-reviewer reads the real
+    /// diff of the commit, and the deployer rolls a real build of it out to the folder `staging` beside the capture.
     #[arg(long)]
     real: bool,
 }
@@ -39,19 +39,24 @@ impl Run {
     pub async fn run(&self, files: &Files) -> Result<End, String> {
         let set = Set::read(files, "kit").map_err(words)?;
         let folder = WorkFolder::new(self.real)?;
-        let others = folder.agents()?;
+        let work = folder.agents(&self.out, &self.commit)?;
+        let others = &work.agents;
         let diff = folder.diff(&self.commit)?;
-        let agents = Agents::start_with(&set, Dial::default(), Source::System, &others).await.map_err(words)?;
+        let agents = Agents::start_with(&set, Dial::default(), Source::System, others).await.map_err(words)?;
         let works = |name: &str| others.iter().any(|(other, _)| *other == name);
         let names: Vec<_> = agents.live.iter().map(|live| live.name.as_str()).filter(|name| !works(name)).collect();
-        println!("{} run inside this process and recite the story {}.", names.join(", "), set.story.name());
-        for (name, _) in &others {
-            let what = if *name == code_reviewer::NAME {
-                "the diff of payments-api is"
-            } else {
-                "the tests of payments-api are"
+        if names.is_empty() {
+            println!("Three agents run inside this process.");
+        } else {
+            println!("{} run inside this process and recite the story {}.", names.join(", "), set.story.name());
+        }
+        for (name, _) in others {
+            let what = match *name {
+                code_reviewer::NAME => "the diff of payments-api is",
+                test_runner::NAME => "the tests of payments-api are",
+                _ => "the build, its checks and the roll-out are",
             };
-            println!("{name} runs beside them and works: {what} real.");
+            println!("{name} works: {what} real.");
         }
         println!();
         let recorder = Recorder::new();
@@ -93,8 +98,39 @@ impl Run {
         println!();
         println!("The whole exchange stands in {}.", self.out.join("run.http").display());
         let ended = ended.map_err(words)?;
+        for line in work.what_is_live(&self.out) {
+            println!("{line}");
+        }
         println!("Next: `cargo run -- list` shows the scenarios, `cargo run -- serve` keeps the agents up.");
         Ok(if ended.is_live() { End::Done } else { End::Differs })
+    }
+}
+
+/// Agents that work, and what they need while they do.
+#[derive(Default)]
+struct Work {
+    agents: Vec<crate::agents::Other>,
+    #[cfg(feature = "real")]
+    staging: Option<crate::real::Staging>,
+}
+
+impl Work {
+    /// What to look at afterwards, and how.
+    #[cfg(feature = "real")]
+    fn what_is_live(&self, out: &std::path::Path) -> Vec<String> {
+        let Some(staging) = &self.staging else { return Vec::new() };
+        let live = out.join("staging/current");
+        let Ok(build) = std::fs::read_link(&live) else { return Vec::new() };
+        let log = out.join("audit.jsonl");
+        vec![
+            format!("What is live: {} leads to {}; {} served it.", live.display(), build.display(), staging.url),
+            format!("Who allowed it: `cargo run -p deployer -- audit {}`.", log.display()),
+        ]
+    }
+
+    #[cfg(not(feature = "real"))]
+    fn what_is_live(&self, _out: &std::path::Path) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -109,14 +145,19 @@ impl WorkFolder {
         folder.map(Self).map_err(|cause| format!("no temporary folder: {cause}"))
     }
 
-    fn agents(&self) -> Result<Vec<crate::agents::Other>, String> {
-        match &self.0 {
-            Some(folder) => Ok(vec![
+    fn agents(&self, out: &std::path::Path, commit: &str) -> Result<Work, String> {
+        let Some(folder) = &self.0 else { return Ok(Work::default()) };
+        let mut work = Work {
+            agents: vec![
                 (test_runner::NAME, crate::real::test_runner(folder.path())?),
                 (code_reviewer::NAME, crate::real::code_reviewer(folder.path())?),
-            ]),
-            None => Ok(Vec::new()),
-        }
+            ],
+            staging: None,
+        };
+        let staging = crate::real::staging(folder.path(), out, commit, &Order::default().build)?;
+        work.agents.push((deployer::NAME, staging.agent.clone()));
+        work.staging = Some(staging);
+        Ok(work)
     }
 
     /// The diff to ship; none for that of the story.
@@ -142,8 +183,8 @@ impl WorkFolder {
         Ok(Self)
     }
 
-    fn agents(&self) -> Result<Vec<crate::agents::Other>, String> {
-        Ok(Vec::new())
+    fn agents(&self, _out: &std::path::Path, _commit: &str) -> Result<Work, String> {
+        Ok(Work::default())
     }
 
     fn diff(&self, _commit: &str) -> Result<Option<Vec<u8>>, String> {

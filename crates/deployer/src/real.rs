@@ -387,6 +387,10 @@ impl Rollouts {
         if let Some(done) = deployed.into_iter().rev().find(|one| one.task == task)
             && (!is_last || held.is_live(&done.build)?)
         {
+            // It died between writing down what is live and the end of the roll-out's own journal.
+            if held.rollout()?.is_some_and(|rollout| rollout.task == task) {
+                held.settle()?;
+            }
             return self.tell_deployed(say, order, environment, &done).await;
         }
         let broken_off = held.rollout()?;

@@ -109,6 +109,16 @@ impl Bench {
         Some(whole(&fs::canonicalize(current).unwrap()))
     }
 
+    /// Once unpacked a build stays. Without it, the whole way is to be gone.
+    fn forget_what_is_not_live(&self) {
+        let live = fs::canonicalize(self.at("staging/current")).ok();
+        for build in fs::read_dir(self.at("staging/builds")).unwrap().map(|entry| entry.unwrap().path()) {
+            if live != fs::canonicalize(&build).ok() {
+                fs::remove_dir_all(build).unwrap();
+            }
+        }
+    }
+
     /// Nothing is half done.
     fn is_settled(&self) {
         let names = |folder: &str| -> Vec<String> {
@@ -150,21 +160,21 @@ async fn an_environment_is_at_the_old_or_the_new_build_wherever_the_deployer_is_
     let kills: u64 = std::env::var("KILLS").map_or(6, |kills| kills.parse().expect("KILLS is a whole number"));
     let bench = Bench::new();
     let mut agent = bench.start();
-    let first = bench.ask(&agent, "1").await;
-    let since = Instant::now();
-    assert_eq!(bench.approve(&agent.url, &first).await, Some(200));
-    assert_eq!(state(&bench.until(&agent, &first, |state| state == "COMPLETED").await), "COMPLETED");
-    let takes = since.elapsed();
+    let mut takes = LIMIT;
+    for build in ["2", "1", "2", "1"] {
+        bench.forget_what_is_not_live();
+        let task = bench.ask(&agent, build).await;
+        let since = Instant::now();
+        assert_eq!(bench.approve(&agent.url, &task).await, Some(200));
+        bench.until(&agent, &task, |state| state == "COMPLETED").await;
+        takes = takes.min(since.elapsed());
+    }
     bench.is_settled();
     let (mut dice, mut ends) = (StdRng::seed_from_u64(7), [0; 4]);
     let mut live = "1".to_owned();
     for kill in 0..kills {
         let wanted = if live == "1" { "2" } else { "1" };
-        // Once unpacked a build stays; the whole way is to be gone.
-        let kept = fs::read_dir(bench.at("staging/builds")).unwrap().map(|entry| entry.unwrap().path());
-        for folder in kept.filter(|folder| folder.is_dir() && whole(folder) != live) {
-            fs::remove_dir_all(folder).unwrap();
-        }
+        bench.forget_what_is_not_live();
         let task = bench.ask(&agent, wanted).await;
         let url = agent.url.clone();
         let wait = takes.mul_f64(dice.random_range(0.0..1.2));

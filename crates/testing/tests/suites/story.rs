@@ -76,3 +76,10 @@ fn a_commit_whose_test_fails_is_not_deployed() {
     }
     assert!(!folder.path().join("out/staging/current").exists());
 }
+
+#[test]
+fn the_bundle_holds_what_the_folders_hold() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/payments-api.sh");
+    let output = Command::new(script).arg("--check").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

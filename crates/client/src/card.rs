@@ -33,13 +33,13 @@ fn card_url(url: &str) -> Result<String, ClientError> {
     Ok(format!("{}{}", parsed.origin().ascii_serialization(), media::CARD_PATH))
 }
 
-fn no_card(url: &str, why: &str) -> ClientError {
-    ClientError::NoCard { tried: vec![format!("{url} ({why})")] }
+fn no_card(url: &str, why: &str, cause: ClientError) -> ClientError {
+    ClientError::NoCard { tried: vec![format!("{url} ({why})")], cause: Box::new(cause) }
 }
 
 fn read(url: String, answer: Answer) -> Result<Fetched, ClientError> {
     if answer.status != 200 {
-        return Err(no_card(&url, &answer.status.to_string()));
+        return Err(no_card(&url, &answer.status.to_string(), answer.not_a2a("an agent card")));
     }
     match serde_json::from_slice::<AgentCard>(&answer.body) {
         Ok(mut card) => {
@@ -48,7 +48,10 @@ fn read(url: String, answer: Answer) -> Result<Fetched, ClientError> {
             }
             Ok(Fetched { url, card, json: answer.body })
         }
-        Err(cause) => Err(no_card(&url, &answer.not_a2a(&format!("an agent card ({cause})")).to_string())),
+        Err(cause) => {
+            let cause = answer.not_a2a(&format!("an agent card ({cause})"));
+            Err(no_card(&url, &cause.to_string(), cause))
+        }
     }
 }
 
@@ -89,8 +92,9 @@ impl Http {
         unless: Option<(&'static str, String)>,
     ) -> Result<Answer, ClientError> {
         let headers: Vec<_> = [("Accept", media::JSON.to_owned())].into_iter().chain(unless).collect();
-        let answer = async { self.open(title, "GET", url, &headers, None).await?.whole().await };
-        answer.await.map_err(|cause| no_card(url, &cause.to_string()))
+        let look = Some(self.limits.look);
+        let answer = async { self.open_within(look, title, "GET", url, &headers, None).await?.whole().await };
+        answer.await.map_err(|cause| no_card(url, &cause.to_string(), cause))
     }
 }
 

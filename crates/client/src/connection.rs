@@ -158,30 +158,31 @@ impl Connection {
         if streams {
             headers.push(("Accept", media::EVENT_STREAM.to_owned()));
         }
-        self.http.open(title, "POST", &self.url, &headers, Some(body)).await
+        let limits = &self.http.limits;
+        let limit = Method::from_name(method).map_or(limits.answer, |method| limits.of(method));
+        self.http.open_within(limit, title, "POST", &self.url, &headers, Some(body)).await
     }
 
     async fn open_http(&self, title: &str, call: &Call, wanted: Wanted) -> Result<Opened, ClientError> {
         let (verb, path, body) = http_request(call).map_err(unwritable)?;
-        let opened = self.open_path(title, verb, &path, body.as_deref(), wanted, call.method().streams());
-        let opened = opened.await?;
+        let opened = self.open_path(title, call.method(), verb, &path, body.as_deref(), wanted).await?;
         // The specification's own sources disagree on this verb (conflict D1).
         if opened.status == 405 && call.method() == Method::SubscribeToTask {
             opened.whole().await?;
-            return self.open_path(title, "GET", &path, None::<&RawValue>, wanted, true).await;
+            return self.open_path(title, call.method(), "GET", &path, None, wanted).await;
         }
         Ok(opened)
     }
 
     /// Makes an HTTP+JSON request to a path below the interface's URL.
-    pub async fn open_path(
+    async fn open_path(
         &self,
         title: &str,
+        method: Method,
         verb: &str,
         path: &str,
-        body: Option<&(impl serde::Serialize + ?Sized)>,
+        body: Option<&RawValue>,
         wanted: Wanted,
-        streams: bool,
     ) -> Result<Opened, ClientError> {
         let mut headers = Vec::new();
         if wanted.version {
@@ -196,12 +197,12 @@ impl Connection {
         if body.is_some() {
             headers.push(("Content-Type", media::A2A_JSON.to_owned()));
         }
-        if streams {
+        if method.streams() {
             headers.push(("Accept", media::EVENT_STREAM.to_owned()));
         }
         let url = format!("{}{path}", self.base());
-        let body = body.map(serde_json::to_vec).transpose().map_err(unwritable)?;
-        self.http.open(title, verb, &url, &headers, body).await
+        let body = body.map(|body| body.get().as_bytes().to_vec());
+        self.http.open_within(self.http.limits.of(method), title, verb, &url, &headers, body).await
     }
 
     /// Sends a message.

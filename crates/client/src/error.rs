@@ -64,5 +64,7 @@ pub enum ClientError {
     NoCard {
         /// Each URL, with what came of it.
         tried: Vec<String>,
+        /// Why the last one gave none.
+        cause: Box<ClientError>,
     },
 }

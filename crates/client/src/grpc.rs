@@ -74,7 +74,7 @@ pub(crate) async fn open(
         request = request.header(media::EXTENSIONS_HEADER, extensions);
     }
     let message = ::grpc::call::write(call).map_err(|cause| ClientError::Request(cause.to_string()))?;
-    let response = http.send(request.body(framed(&message)?), &origin).await?;
+    let response = http.send(request.body(framed(&message)?), &origin, http.limits.of(method)).await?;
     let (status, headers) = (response.status(), headers_of(&response));
     let opened = |body| Opened {
         origin: origin.clone(),

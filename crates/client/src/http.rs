@@ -16,15 +16,32 @@ use crate::tap::{Exchange, Headers, Sent, Tap};
 pub struct Limits {
     /// For connecting.
     pub connect: Duration,
-    /// For an answer to begin. None: as long as it takes, as a blocking send may wait for hours.
+    /// For the answer to a message to begin. None: as long as it takes, as a blocking send may wait for hours.
     pub answer: Option<Duration>,
+    /// For any other answer of an agent to begin: those need no more than a look.
+    pub look: Duration,
     /// For the next bytes of a body or a stream. Keep-alives count as bytes.
     pub idle: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), answer: None, idle: Duration::from_secs(60) }
+        Self {
+            connect: Duration::from_secs(5),
+            answer: None,
+            look: Duration::from_secs(30),
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Limits {
+    /// The limit for the answer of an operation to begin.
+    pub(crate) fn of(&self, method: protocol::Method) -> Option<Duration> {
+        match method {
+            protocol::Method::SendMessage | protocol::Method::SendStreamingMessage => self.answer,
+            _ => Some(self.look),
+        }
     }
 }
 
@@ -208,9 +225,23 @@ impl Http {
         }
     }
 
-    /// Sends a request and waits for the head of its answer. `headers` are sent in this order, after `Host`.
+    /// Sends a request and waits for the head of its answer, as long as it takes. `headers` are sent in this order, after
+    /// `Host`.
     pub async fn open(
         &self,
+        title: &str,
+        method: &str,
+        url: &str,
+        headers: &[(&str, String)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Opened, ClientError> {
+        self.open_within(None, title, method, url, headers, body).await
+    }
+
+    /// The same, with a limit to the waiting.
+    pub(crate) async fn open_within(
+        &self,
+        limit: Option<Duration>,
         title: &str,
         method: &str,
         url: &str,
@@ -244,7 +275,7 @@ impl Http {
         if let Some(body) = body {
             request = request.body(body);
         }
-        let sent = self.send(request, &origin).await;
+        let sent = self.send(request, &origin, limit).await;
         match sent {
             Ok(response) => {
                 let status = response.status().as_u16();
@@ -264,9 +295,10 @@ impl Http {
         &self,
         request: reqwest::RequestBuilder,
         origin: &str,
+        limit: Option<Duration>,
     ) -> Result<reqwest::Response, ClientError> {
         let origin = origin.to_owned();
-        let sent = match self.limits.answer {
+        let sent = match limit {
             None => request.send().await,
             Some(limit) => match tokio::time::timeout(limit, request.send()).await {
                 Ok(sent) => sent,
@@ -297,7 +329,8 @@ impl Http {
         url.set_query(None);
         let headers = [("Content-Type", media::JSON.to_owned())];
         let body = Some(b"{}".to_vec());
-        let answer = self.open(title, "POST", url.as_str(), &headers, body).await?.whole().await?;
+        let opened = self.open_within(Some(self.limits.look), title, "POST", url.as_str(), &headers, body).await?;
+        let answer = opened.whole().await?;
         match answer.status {
             408 | 429 | 500.. => Err(answer.not_a2a("an answer to an approval")),
             status => Ok(status == 200),

@@ -46,7 +46,7 @@ impl Http {
     /// that the card is whole, and as trustworthy as the connection.
     pub async fn verify(&self, fetched: &Fetched, trusted: Option<&[Key]>) -> Result<Vec<Seal>, ClientError> {
         let json: Value = serde_json::from_slice(&fetched.json)
-            .map_err(|cause| ClientError::NoCard { tried: vec![format!("{} ({cause})", fetched.url)] })?;
+            .map_err(|cause| ClientError::Request(format!("the card of {} is no JSON: {cause}", fetched.url)))?;
         if let Some(trusted) = trusted {
             let checked = check(&json, trusted);
             return Ok(checked.into_iter().map(|checked| Seal { checked, source: Source::Trusted }).collect());
@@ -79,7 +79,8 @@ impl Http {
     /// Reads the keys that a URL publishes. A shared secret that everybody can read proves nothing and is left out.
     pub async fn public_keys(&self, url: &str) -> Result<Vec<Key>, String> {
         let headers = [("Accept", format!("{}, {}", protocol::media::JWK_SET, protocol::media::JSON))];
-        let answer = async { self.open("read the keys of a card", "GET", url, &headers, None).await?.whole().await };
+        let opened = self.open_within(Some(self.limits.look), "read the keys of a card", "GET", url, &headers, None);
+        let answer = async { opened.await?.whole().await };
         let answer = answer.await.map_err(|cause| cause.to_string())?;
         if answer.status != 200 {
             return Err(format!("{} answered {}", answer.origin, answer.status));

@@ -1,7 +1,7 @@
 //! One call to one agent, printed in words or as JSON.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use client::live::LiveIds;
@@ -226,13 +226,7 @@ async fn made(call: Call, http: Http) -> Result<(), Failed> {
 async fn verify(to: &To, http: &Http, jwks: Option<&str>) -> Result<(), Failed> {
     let trusted = match jwks {
         None => None,
-        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
-            Some(http.public_keys(url).await.map_err(|why| format!("--jwks {url}: {why}"))?)
-        }
-        Some(file) => {
-            let keys = signature::jwks::read(&read(Path::new(file))?);
-            Some(keys.map_err(|cause| format!("--jwks {file}: {cause}"))?)
-        }
+        Some(place) => Some(crate::keys(http, "--jwks", place).await?),
     };
     let fetched = http.fetch_card("read the agent card", &to.url).await?;
     let seals = http.verify(&fetched, trusted.as_deref()).await?;

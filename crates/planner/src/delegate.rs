@@ -8,6 +8,7 @@ use protocol::{Message, MessageId, Part, Role, Task, TaskId, TaskState, Timestam
 
 use crate::agents::Agent;
 use crate::deliver::Work;
+use crate::follow::asks_the_same;
 use crate::{Failure, Planner};
 
 /// An agent that asks, and asks again, is answered this often and no more.
@@ -16,7 +17,7 @@ const MOST_REPLIES: usize = 32;
 /// What came of a delegation.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// The agent refused; the log says why.
+    /// The agent refused, or its card says that it cannot take the work; the log says why.
     Nothing,
     /// A direct message: the whole answer.
     Message(Arc<Message>),
@@ -64,8 +65,7 @@ impl Planner {
     }
 
     pub(crate) async fn delegate_work(&self, work: Work<'_>, parts: Vec<Part>) -> Result<Outcome, Failure> {
-        let agent = self.with_skill(work.skill)?;
-        self.say(format!("delegate {} to {}", work.skill, agent.name));
+        let Some(agent) = self.begin(work, &parts).await? else { return Ok(Outcome::Nothing) };
         let mut reply = self.send(agent, work, &format!("SendMessage to {}", agent.name), parts, None).await?;
         for _ in 0..MOST_REPLIES {
             if let Reply::Task(task) = &reply {
@@ -83,17 +83,18 @@ impl Planner {
                 }
                 Decision::Ended(task) => return Ok(Outcome::Task(task)),
                 Decision::Asks(task) => {
-                    let (question, title) = (words(&task), format!("SendMessage: answer {}", agent.name));
-                    let answer = self.answer(&question);
+                    let title = format!("SendMessage: answer {}", agent.name);
+                    let (question, answer, part) = self.answer(work, &task);
                     self.say(format!("  it asks: {question} The planner answers from its own context: {answer}"));
-                    self.send(agent, work, &title, vec![Part::text(answer)], Some(&task)).await?
+                    self.send(agent, work, &title, vec![part], Some(&task)).await?
                 }
                 Decision::Waits(task) => {
-                    let plan = "The planner cannot approve, so it asks the operator and subscribes.";
+                    let (follows, stream) = agent.is_followed_by();
+                    let plan = format!("The planner cannot approve, so it asks the operator and {follows}.");
                     self.say(format!("  it needs approval: {} {plan}", words(&task)));
                     let task = self.see_approved(agent, work, &task).await?;
                     self.remember(agent, &task);
-                    self.say(format!("  the stream ends at {}", task.status.state));
+                    self.say(format!("  the {stream} ends at {}", task.status.state));
                     if task.status.state.is_terminal() {
                         return Ok(Outcome::Task(task));
                     }
@@ -117,7 +118,14 @@ impl Planner {
         let mut message = Message::new(self.message_id(), Role::User, parts);
         message.context_id = task.and_then(|task| task.context_id.clone());
         message.task_id = task.map(|task| task.id.clone());
-        self.deliver(agent, work, title, message).await
+        let reply = self.deliver(agent, work, title, message).await?;
+        match (task, &reply) {
+            // It had not looked at the answer to its question yet.
+            (Some(before), Reply::Task(now)) if self.returns_early(work) && asks_the_same(before, now) => {
+                Ok(Reply::Task(self.follow(agent, work, now).await?))
+            }
+            _ => Ok(reply),
+        }
     }
 
     fn message_id(&self) -> MessageId {
@@ -127,12 +135,6 @@ impl Planner {
                 return id;
             }
         }
-    }
-
-    /// What the planner knows of its own work, and nothing else.
-    fn answer(&self, question: &str) -> String {
-        let asks_for_base = question.to_lowercase().contains("base branch");
-        if asks_for_base { self.base.clone() } else { "I cannot answer that.".to_owned() }
     }
 }
 

@@ -4,15 +4,18 @@
 //! asked for the task that it became. Where there is none, only a message whose work may be done twice is sent again;
 //! for any other one the planner stops, for it cannot know whether the message is still on its way.
 
+use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use client::{ClientError, Reply};
-use protocol::call::{ListTasksRequest, SendMessageRequest};
+use protocol::call::{ListTasksRequest, SendMessageConfiguration, SendMessageRequest};
+use protocol::push::TaskPushNotificationConfig;
 use protocol::{ContextId, Message, MessageId, Task, TaskId};
 
 use crate::agents::Agent;
+use crate::answers::Answer;
 use crate::journal::Entry;
 use crate::{Failure, Planner};
 
@@ -28,12 +31,19 @@ pub(crate) struct Work<'a> {
     pub skill: &'a str,
     /// Whether a message about it may be sent again when nobody knows what became of it.
     pub repeatable: bool,
+    /// Whether data is read from what it makes.
+    pub reads_data: bool,
+    /// Whether it takes long, so that the agent is asked to answer as soon as there is a task.
+    pub long: bool,
+    /// What the agent is answered when it asks.
+    pub answers: &'a [Answer],
 }
 
 impl<'a> Work<'a> {
     /// The work of a skill, of which the job has one piece.
     pub(crate) fn of(skill: &'a str) -> Self {
-        Self { step: skill, skill, repeatable: REPEATABLE.contains(&skill) }
+        let repeatable = REPEATABLE.contains(&skill);
+        Self { step: skill, skill, repeatable, reads_data: false, long: false, answers: &[] }
     }
 }
 
@@ -42,6 +52,9 @@ pub(crate) const REPEATS: u32 = 3;
 
 /// How often the task of a message is looked for that must not be sent again.
 pub(crate) const LOOKS: u32 = 5;
+
+/// How much history of a task is asked for when a message is looked for. Some agents list none unless they are asked to.
+const HISTORY: i32 = 100;
 
 /// How many pages of tasks are looked through. The newest come first, so what was just sent is on the first of them.
 const PAGES: usize = 20;
@@ -65,9 +78,8 @@ pub(crate) fn fate(cause: &ClientError) -> Fate {
         ClientError::TooSlow { .. } | ClientError::Broken { .. } | ClientError::Cut { .. } => Fate::Unknown,
         ClientError::NotA2a { status: 408 | 429 | 502..=504, .. } => Fate::Unknown,
         ClientError::NotA2a { .. } => Fate::Odd,
-        ClientError::Url(_) | ClientError::Request(_) | ClientError::Remote(_) | ClientError::NoCard { .. } => {
-            Fate::Settled
-        }
+        ClientError::NoCard { cause, .. } => fate(cause),
+        ClientError::Url(_) | ClientError::Request(_) | ClientError::Remote(_) => Fate::Settled,
     }
 }
 
@@ -82,6 +94,21 @@ pub(crate) fn pause(repeat: u32) -> Duration {
     let base = 100u64 << repeat.min(6);
     // A hasher with keys of its own is chance enough for this.
     Duration::from_millis(base + RandomState::new().hash_one(repeat) % (base / 2))
+}
+
+/// Makes a call that only reads, and makes it again when that may help.
+pub(crate) async fn patiently<T, F: Future<Output = Result<T, ClientError>>>(
+    call: impl Fn() -> F,
+) -> Result<T, ClientError> {
+    let mut repeat = 0;
+    loop {
+        match call().await {
+            Err(cause) if may_pass(&cause) && repeat < REPEATS => {}
+            read => return read,
+        }
+        tokio::time::sleep(pause(repeat)).await;
+        repeat += 1;
+    }
 }
 
 impl Planner {
@@ -135,7 +162,7 @@ impl Planner {
         loop {
             let sent = match lost.take() {
                 Some(cause) => Err(cause),
-                None => agent.connection.send(title, SendMessageRequest::new(message.clone())).await,
+                None => agent.connection.send(title, self.request(agent, work, message.clone())).await,
             };
             let cause = match sent {
                 Ok(Reply::Task(task)) => {
@@ -170,6 +197,32 @@ impl Planner {
             repeat += 1;
             self.say(format!("  sends the same message again, {repeat} of {REPEATS}"));
         }
+    }
+
+    /// Whether the agent is asked to answer as soon as there is a task.
+    pub(crate) fn returns_early(&self, work: Work<'_>) -> bool {
+        work.long || self.returns_immediately
+    }
+
+    /// A message with how it is to be answered: by default as the agent likes.
+    fn request(&self, agent: &Agent, work: Work<'_>, message: Message) -> SendMessageRequest {
+        let webhook = self.webhook.as_ref().filter(|_| agent.posts());
+        let return_immediately = self.returns_early(work);
+        let mut request = SendMessageRequest::new(message);
+        if return_immediately || webhook.is_some() {
+            let task_push_notification_config = webhook.map(|url| TaskPushNotificationConfig {
+                tenant: None,
+                id: None,
+                task_id: None,
+                url: url.clone(),
+                token: None,
+                authentication: None,
+            });
+            let others = SendMessageConfiguration::default();
+            request.configuration =
+                Some(SendMessageConfiguration { return_immediately, task_push_notification_config, ..others });
+        }
+        request
     }
 
     /// The task that a message has become. It is looked for a few times, for the message may still be on its way; none
@@ -207,7 +260,7 @@ impl Planner {
                 status: None,
                 page_size: None,
                 page_token: page_token.take(),
-                history_length: None,
+                history_length: Some(HISTORY),
                 status_timestamp_after: None,
                 include_artifacts: None,
             };

@@ -40,7 +40,9 @@ impl Decision {
             Self::Answered(_) => "takes the message for the whole answer; there is no task to follow",
             Self::Ended(_) => "takes the task for the answer; the rules of the job look at its state and its artifacts",
             Self::Asks(_) => "answers out of what it knows, in the same task",
-            Self::Waits(_) => "asks the operator, and follows the task by a stream, else by polling",
+            Self::Waits(_) => {
+                "asks the operator, and follows the task by a stream if the card has streaming, else by polling"
+            }
             Self::Runs(_) => "follows the task by a stream if the card has streaming, else by polling",
         }
     }

@@ -9,7 +9,7 @@ use protocol::{Change, MessageId, Phase, StreamResponse, Task, TaskState};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agents::Agent;
-use crate::deliver::{REPEATS, Work, may_pass, pause};
+use crate::deliver::{REPEATS, Work, may_pass, patiently, pause};
 use crate::journal::Entry;
 use crate::{Failure, Planner};
 
@@ -54,8 +54,8 @@ impl Planner {
             }
             self.let_operator_decide(agent, work, &now, decided).await?;
         }
-        let settled = self.to_the_end(agent, &mut now, events).await?;
-        let seen = if settled { now } else { self.poll(agent, &now).await? };
+        let settled = self.to_the_end(agent, task, &mut now, events).await?;
+        let seen = if settled { now } else { self.poll(agent, task, now).await? };
         self.keep(&Entry::Task { step: work.step.to_owned(), task: seen.clone() })?;
         Ok(seen)
     }
@@ -66,30 +66,25 @@ impl Planner {
             return Ok(seen);
         }
         let mut now = task.clone();
-        let streams = agent.card.capabilities.streaming == Some(true);
-        let events = if streams { self.subscribe(agent, task).await? } else { None };
-        let settled = self.to_the_end(agent, &mut now, events).await?;
-        let seen = if settled { now } else { self.poll(agent, &now).await? };
+        let events = self.subscribe(agent, task).await?;
+        let settled = self.to_the_end(agent, task, &mut now, events).await?;
+        let seen = if settled { now } else { self.poll(agent, task, now).await? };
         self.keep(&Entry::Task { step: work.step.to_owned(), task: seen.clone() })?;
         Ok(seen)
     }
 
     /// Reads a task, a few times if need be.
     async fn read(&self, agent: &Agent, task: &Task) -> Result<Arc<Task>, ClientError> {
-        let mut repeat = 0;
-        loop {
-            match agent.connection.get(&format!("GetTask on {}", agent.name), &task.id, None).await {
-                Err(cause) if may_pass(&cause) && repeat < REPEATS => {}
-                read => return read,
-            }
-            tokio::time::sleep(pause(repeat)).await;
-            repeat += 1;
-        }
+        let title = format!("GetTask on {}", agent.name);
+        patiently(|| agent.connection.get(&title, &task.id, None)).await
     }
 
-    /// A stream that cannot be had is no failure: the task may have gone on meanwhile, and if the agent is in trouble
-    /// the poll will say so.
+    /// An agent whose card has no streaming is not asked for a stream. One that cannot be had is no failure: the task may
+    /// have gone on meanwhile, and if the agent is in trouble the poll will say so.
     async fn subscribe(&self, agent: &Agent, task: &Task) -> Result<Option<Events>, Failure> {
+        if !agent.streams() {
+            return Ok(None);
+        }
         let title = format!("SubscribeToTask on {}", agent.name);
         let subscribed = agent.connection.subscribe(&title, &task.id);
         Ok(self.in_time(self.deadline(), agent, task, subscribed).await?.ok())
@@ -155,16 +150,21 @@ impl Planner {
     }
 
     /// Takes frames until the task has ended or waits for something new. False when there is no stream, or when it ended
-    /// before that or broke: what becomes of the task is then to be asked.
-    async fn to_the_end(&self, agent: &Agent, now: &mut Arc<Task>, events: Option<Events>) -> Result<bool, Failure> {
+    /// before that or broke: what becomes of the task is then to be asked. What it asked `before` is dealt with.
+    async fn to_the_end(
+        &self,
+        agent: &Agent,
+        before: &Task,
+        now: &mut Arc<Task>,
+        events: Option<Events>,
+    ) -> Result<bool, Failure> {
         let Some(mut events) = events else { return Ok(false) };
         let deadline = self.deadline();
-        // The approval that was asked for just now may take its time; a second one is a new matter.
-        let mut waits = now.status.state == TaskState::AuthRequired;
+        // What was dealt with just now may take its time; what is asked next is a new matter.
+        let mut waits = true;
         loop {
-            let state = now.status.state;
-            waits &= state == TaskState::AuthRequired;
-            match state.phase() {
+            waits &= asks_the_same(before, now);
+            match now.status.state.phase() {
                 Phase::Terminal => {
                     // Read to its end, the connection can be used again. Some agents never end it.
                     let rest = async { while let Ok(Some(_)) = events.next().await {} };
@@ -181,10 +181,11 @@ impl Planner {
         }
     }
 
-    async fn poll(&self, agent: &Agent, task: &Arc<Task>) -> Result<Arc<Task>, Failure> {
+    /// Reads the task again and again, with growing pauses. What it asked `before` is dealt with.
+    async fn poll(&self, agent: &Agent, before: &Task, mut now: Arc<Task>) -> Result<Arc<Task>, Failure> {
         let deadline = self.deadline();
-        let mut waits = task.status.state == TaskState::AuthRequired;
-        let (mut pause, mut now) = (FIRST_PAUSE, task.clone());
+        let mut waits = asks_the_same(before, &now);
+        let mut pause = FIRST_PAUSE;
         let title = format!("GetTask on {}", agent.name);
         let mut failed = 0;
         loop {
@@ -194,7 +195,7 @@ impl Planner {
                 Ok(read) => {
                     self.is_the_one(agent, Some(&now.id), now.context_id.as_ref(), &read)?;
                     (now, failed) = (read, 0);
-                    waits &= now.status.state == TaskState::AuthRequired;
+                    waits &= asks_the_same(before, &now);
                     if now.status.state.phase().settles() && !waits {
                         return Ok(now);
                     }
@@ -230,6 +231,14 @@ impl Planner {
             }
         }
     }
+}
+
+/// Whether a task waits for what it waited for before. An agent that asks again does so with another message.
+pub(crate) fn asks_the_same(before: &Task, now: &Task) -> bool {
+    let state = now.status.state;
+    state.phase() == Phase::Interrupted
+        && state == before.status.state
+        && (state == TaskState::AuthRequired || asked(now).is_some_and(|now| Some(now) == asked(before)))
 }
 
 /// The message with which a task asks for what it asks for now.

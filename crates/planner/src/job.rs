@@ -60,8 +60,17 @@ struct With {
     /// An agent's bearer token. Repeatable. It is kept in no journal.
     #[arg(long = "token", value_name = "NAME=T", value_parser = pair)]
     tokens: Vec<(String, String)>,
+    /// Keys to trust, as a JSON Web Key Set: then only agents are taken whose card one of them has signed.
+    #[arg(long, value_name = "FILE|URL")]
+    card_keys: Option<String>,
     #[command(flatten)]
     channel: Channel,
+    /// Have every agent answer as soon as there is a task, and follow it.
+    #[arg(long)]
+    return_immediately: bool,
+    /// A webhook for what happens to the tasks of agents that post to any.
+    #[arg(long, value_name = "URL")]
+    webhook: Option<String>,
     /// How long to follow one task before giving up, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "600")]
     patience: Duration,
@@ -127,6 +136,9 @@ struct Job {
     base: String,
     plan: String,
     inputs: BTreeMap<String, Part>,
+    /// Whether its cards have to be signed by a key that is trusted.
+    #[serde(default)]
+    signed: bool,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -167,13 +179,21 @@ async fn done(with: With, plan: String, inputs: Inputs, http: Http, limit: Optio
     if with.agents.is_empty() && !with.kept.resume {
         return Err("which agents? --agent URL names one, and can be repeated".to_owned());
     }
-    let mut job = Job { agents: with.agents.clone(), base: with.base, plan, inputs: inputs.collect() };
+    let signed = with.card_keys.is_some();
+    let mut job = Job { agents: with.agents.clone(), base: with.base, plan, inputs: inputs.collect(), signed };
+    let card_keys = match &with.card_keys {
+        Some(place) => Some(crate::keys(&http, "--card-keys", place).await?),
+        None => None,
+    };
     let mut planner = Planner::new(http, Arc::new(LiveIds), Arc::new(out), with.channel.operator());
     if let Some(path) = &with.kept.journal {
         let wrong = |cause: JournalError| cause.to_string();
         let journal = if with.kept.resume {
             let (journal, kept) = Journal::resume(path).map_err(wrong)?;
             job = serde_json::from_value(kept).map_err(|cause| format!("{}: {cause}", path.display()))?;
+            if job.signed && !signed {
+                return Err("this job trusts certain keys; --card-keys has to name them again".to_owned());
+            }
             if !with.agents.is_empty() {
                 job.agents = with.agents;
             }
@@ -189,6 +209,10 @@ async fn done(with: With, plan: String, inputs: Inputs, http: Http, limit: Optio
         _ => None,
     });
     let inputs: Inputs = inputs.collect();
+    if let Some(card_keys) = card_keys {
+        planner = planner.trusting(card_keys);
+    }
+    let planner = planner.returning_immediately(with.return_immediately).with_webhook(with.webhook);
     let mut planner = planner.with_base(job.base).with_patience(with.patience).sending_again(with.kept.send_again);
     let tokens = with.tokens;
     let token = |agent: &str| tokens.iter().find(|(name, _)| name == agent).map(|(_, token)| token.clone());

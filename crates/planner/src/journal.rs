@@ -145,6 +145,12 @@ impl Journal {
         file.write_all(&line).and_then(|()| file.sync_data()).map_err(|cause| self.broken(cause))
     }
 
+    /// Whether something of a step stood there that has not been taken.
+    pub(crate) fn has_past(&self, step: &str) -> bool {
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        past.get(step).is_some_and(|entries| !entries.is_empty())
+    }
+
     /// Takes the next entry of a step out of the past, if there is one that is wanted.
     pub(crate) fn past(&self, step: &str, wanted: impl FnOnce(&Entry) -> bool) -> Option<Entry> {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,6 +194,11 @@ impl Planner {
     /// Keeps an entry, if there is a journal. Nothing is acted upon that could not be kept.
     pub(crate) fn keep(&self, entry: &Entry) -> Result<(), Failure> {
         self.journal.as_ref().map_or(Ok(()), |journal| Ok(journal.keep(entry)?))
+    }
+
+    /// Whether the journal has something of a step that has not been told again.
+    pub(crate) fn has_past(&self, step: &str) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.has_past(step))
     }
 
     /// The next entry of a step that stood in the journal, if it is one that is wanted.

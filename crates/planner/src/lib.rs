@@ -6,6 +6,8 @@
 //! on after its planner was killed.
 
 mod agents;
+mod answers;
+mod checks;
 mod delegate;
 mod deliver;
 pub mod explain;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 use client::{Cards, ClientError, Http, NoInterface};
 use protocol::{Ids, MessageId, Task, TaskId, TaskState};
+use signature::Key;
 
 pub use agents::Agent;
 pub use delegate::Outcome;
@@ -39,6 +42,8 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct Planner {
     http: Http,
     cards: Cards,
+    /// The keys of which one must vouch for each card; none: any card is taken.
+    card_keys: Option<Vec<Key>>,
     ids: Arc<dyn Ids>,
     log: Log,
     operator: Operator,
@@ -46,6 +51,10 @@ pub struct Planner {
     base: String,
     /// How long it follows one task.
     patience: Duration,
+    /// Whether every agent is to answer as soon as there is a task.
+    returns_immediately: bool,
+    /// Where agents are asked to post what happens.
+    webhook: Option<String>,
     calls: Arc<AtomicU64>,
     agents: Vec<Agent>,
     book: Mutex<Book>,
@@ -117,6 +126,32 @@ pub enum Failure {
         /// The one that the cards name now.
         is: String,
     },
+    /// No trusted key vouches for a card.
+    #[error("{agent}: its card at {url} is refused, for no trusted key vouches for it: {why}")]
+    Unvouched {
+        /// The name in the card.
+        agent: String,
+        /// Where it was read.
+        url: String,
+        /// What is wrong with its signatures.
+        why: String,
+    },
+    /// An agent's card changed under way, so that its work would go elsewhere.
+    #[error("{agent} changed its card under way: {what}; the job does not go on with it{}", tasks(made))]
+    Changed {
+        /// The agent.
+        agent: String,
+        /// What is other now.
+        what: String,
+        /// The tasks that were made until then.
+        made: Vec<(String, TaskId)>,
+    },
+    /// Two agents have the name to which a token belongs.
+    #[error("two agents call themselves {agent}, so whose token it is cannot be known; name one of them alone")]
+    Namesake {
+        /// The name.
+        agent: String,
+    },
     /// A card offers no interface that the planner speaks.
     #[error(transparent)]
     NoInterface(#[from] NoInterface),
@@ -185,11 +220,14 @@ impl Planner {
         Self {
             cards: Cards::new(http.clone()),
             http,
+            card_keys: None,
             ids,
             log,
             operator,
             base: "main".to_owned(),
             patience: Duration::from_secs(600),
+            returns_immediately: false,
+            webhook: None,
             calls: Arc::default(),
             agents: Vec::new(),
             book: Mutex::default(),
@@ -201,6 +239,23 @@ impl Planner {
     /// The branch that it names when an agent asks for a base.
     pub fn with_base(self, base: impl Into<String>) -> Self {
         Self { base: base.into(), ..self }
+    }
+
+    /// The keys that it trusts: it takes no card that none of them has signed.
+    pub fn trusting(self, card_keys: Vec<Key>) -> Self {
+        Self { card_keys: Some(card_keys), ..self }
+    }
+
+    /// The same planner, which asks each agent to answer as soon as there is a task (specification 3.2.2), and follows it;
+    /// else that is only done about steps that a plan calls long.
+    pub fn returning_immediately(self, returns_immediately: bool) -> Self {
+        Self { returns_immediately, ..self }
+    }
+
+    /// The same planner, which asks those agents that post to webhooks (specification 3.1.7) to post here what happens to
+    /// their tasks. It follows them all the same.
+    pub fn with_webhook(self, url: Option<String>) -> Self {
+        Self { webhook: url, ..self }
     }
 
     /// How long it follows one task before it gives up.

@@ -22,6 +22,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use client::{Http, Limits};
 use protocol::Dial;
+use signature::Key;
 
 /// The client agent of the workshop: ships a commit with three agents, or makes one call to one agent.
 ///
@@ -32,6 +33,10 @@ struct Arguments {
     /// How long all of it may take, in seconds. Without it: as long as the work takes.
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
+    /// How long one call may take until its answer begins, in seconds. Without it: 30, and a message as long as its work
+    /// takes.
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    call_limit: Option<Duration>,
     /// How long a stream may be quiet, in seconds.
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     idle: Duration,
@@ -63,7 +68,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let limits = Limits { idle: arguments.idle, ..Limits::default() };
+    let (answer, whole) = (arguments.call_limit, Limits::default());
+    let limits = Limits { idle: arguments.idle, answer, look: answer.unwrap_or(whole.look), ..whole };
     let http = Http::new(Dial::default(), limits, None);
     let limit = arguments.timeout;
     let done = match arguments.command {
@@ -101,6 +107,14 @@ async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Re
 /// Writes to standard output. A reader that has gone away is no reason to stop half way.
 fn out(line: &str) {
     let _ = writeln!(std::io::stdout(), "{}", planner::shown::lines(line));
+}
+
+/// The keys of a set at a URL or in a file. The error names the flag.
+async fn keys(http: &Http, flag: &str, place: &str) -> Result<Vec<Key>, String> {
+    if place.starts_with("http://") || place.starts_with("https://") {
+        return http.public_keys(place).await.map_err(|why| format!("{flag} {place}: {why}"));
+    }
+    signature::jwks::read(&read(Path::new(place))?).map_err(|cause| format!("{flag} {place}: {cause}"))
 }
 
 /// Reads a file, or standard input for a dash. The error says which and why.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::answers::Asked;
 pub use run::{Finished, Inputs};
 use shape::Shape;
 use text::{Condition, Reading, Template};
@@ -32,8 +33,10 @@ struct Step {
     name: String,
     skill: String,
     repeatable: bool,
+    long: bool,
     after: Vec<String>,
     send: Vec<Piece>,
+    answers: Vec<(Asked, Template)>,
     goes_on: bool,
     incomplete: String,
     unreadable: String,
@@ -78,8 +81,12 @@ struct WrittenStep {
     skill: String,
     #[serde(default)]
     repeatable: bool,
+    #[serde(default)]
+    long: bool,
     after: Option<Vec<Spanned<String>>>,
     send: Vec<Spanned<WrittenPiece>>,
+    #[serde(default)]
+    answers: Vec<Spanned<WrittenAnswer>>,
     #[serde(default)]
     goes_on: bool,
     incomplete: Option<String>,
@@ -97,6 +104,14 @@ struct WrittenStep {
 enum WrittenPiece {
     Text { text: String },
     File { file: String, name: String, media: String },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAnswer {
+    asks: Option<String>,
+    data: Option<String>,
+    text: Spanned<String>,
 }
 
 #[derive(Deserialize)]
@@ -139,6 +154,30 @@ impl Checks<'_> {
             there.sort_unstable();
             self.wrong(at, format!("{name:?} is not known here; known: {}", there.join(", ")));
         }
+    }
+
+    fn answers(&mut self, written: Vec<Spanned<WrittenAnswer>>, known: &HashSet<String>) -> Vec<(Asked, Template)> {
+        let mut answers: Vec<(Asked, Template)> = Vec::new();
+        for answer in written {
+            let at = answer.span().start;
+            let WrittenAnswer { asks, data, text } = answer.into_inner();
+            let asked = match (asks, data) {
+                (Some(words), None) if !words.trim().is_empty() => Ok(Asked::Words(words)),
+                (None, Some(name)) if !name.is_empty() => Ok(Asked::Member(name)),
+                _ => Err("an answer says either which words are asked, or which member of data".to_owned()),
+            };
+            let asked = asked.and_then(|asked| {
+                let twice = answers.iter().any(|(known, _)| *known == asked);
+                if twice { Err("there is an answer to this already".to_owned()) } else { Ok(asked) }
+            });
+            let asked = self.take(at, asked);
+            let at = text.span().start;
+            if let Some(text) = self.take(at, Template::parse(text.get_ref())) {
+                self.names(at, text.names(), known);
+                answers.extend(asked.map(|asked| (asked, text)));
+            }
+        }
+        answers
     }
 
     fn lines(&mut self, written: Vec<WrittenLine>, known: &HashSet<String>) -> Vec<Line> {
@@ -223,6 +262,7 @@ impl Plan {
                     }
                 }
             }
+            let answers = checks.answers(step.answers, &known);
             let mut values = Vec::new();
             let shape = shapes.get(&step.skill);
             for (value, written) in step.values {
@@ -246,8 +286,10 @@ impl Plan {
             steps.push(Step {
                 skill: step.skill,
                 repeatable: step.repeatable,
+                long: step.long,
                 after: after.into_iter().map(Spanned::into_inner).collect(),
                 send,
+                answers,
                 goes_on: step.goes_on,
                 incomplete: step.incomplete.unwrap_or_else(|| format!("the step {name} did not complete")),
                 unreadable: step.unreadable.unwrap_or_else(|| format!("the step {name} has no data that can be read")),

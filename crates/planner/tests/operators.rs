@@ -20,7 +20,6 @@ async fn asked(operator: Operator) -> (Played, Option<Value>) {
     let agent = alone(false, &SKILLS, |method, _: &Value, number| match (method, number) {
         ("SendMessage", _) => Says::Result(json!({"task": task("AUTH_REQUIRED", "Approve \"$(touch no)\"?")})),
         ("CancelTask", _) => Says::Result(task("CANCELED", "refused")),
-        ("SubscribeToTask", _) => Says::Error(-32004, "no streams"),
         ("GetTask", _) => Says::Result(task("COMPLETED", "elsewhere")),
         (other, _) => panic!("{other}"),
     });
@@ -49,7 +48,7 @@ async fn a_program_approves_refuses_or_leaves_it_to_somebody_else() {
     ];
     for (does, call, by) in cases {
         let (played, decided) = asked(Operator::Command(format!("{read}; {does}"))).await;
-        assert_eq!(played.calls()[2], call, "{does}: {:?}", played.calls());
+        assert_eq!(played.calls()[1], call, "{does}: {:?}", played.calls());
         let decided =
             decided.map(|entry| (entry["approves"].as_bool().unwrap(), entry["by"].as_str().unwrap().to_owned()));
         assert_eq!(decided, by.map(|(approves, by)| (approves, by.to_owned())), "{does}");
@@ -75,7 +74,7 @@ async fn a_web_service_approves_refuses_or_leaves_it_to_somebody_else() {
         );
         tokio::spawn(async move { axum::serve(listener, app).await });
         let (played, decided) = asked(Operator::Webhook(url)).await;
-        assert_eq!(played.calls()[2], call, "{:?}", played.calls());
+        assert_eq!(played.calls()[1], call, "{:?}", played.calls());
         let decided =
             decided.map(|entry| (entry["approves"].as_bool().unwrap(), entry["by"].as_str().unwrap().to_owned()));
         assert_eq!(decided, by.map(|(approves, by)| (approves, by.to_owned())));
@@ -88,6 +87,6 @@ async fn an_operator_who_cannot_be_asked_approves_nothing() {
         [Operator::Command("/no/such/program".to_owned()), Operator::Webhook("http://127.0.0.1:9/decide".to_owned())]
     {
         let (played, decided) = asked(operator).await;
-        assert_eq!((played.calls()[2].as_str(), decided), ("GetTask", None));
+        assert_eq!((played.calls()[1].as_str(), decided), ("GetTask", None));
     }
 }

@@ -115,6 +115,77 @@ async fn a_plan_reads_says_stops_and_hands_on() {
     }
 }
 
+/// A plan with answers to what the agent asks.
+const ANSWERS: &str = r#"
+inputs = ["branch"]
+
+[[steps]]
+name = "only"
+skill = "deploy"
+send = [{ text = "Deploy it" }]
+answers = [
+    { asks = "which * region", text = "the one of {branch}" },
+    { asks = "base branch", text = "{branch}" },
+    { data = "size", text = "small" },
+    { data = "owner", text = "{branch}'s" },
+]
+"#;
+
+#[test]
+fn answers_are_checked_before_anything_is_sent() {
+    let cases = [
+        ("text = \"{branch}\"", "text = \"{brunch}\"", 10, "\"brunch\" is not known here; known: branch"),
+        ("asks = \"base branch\", ", "", 10, "either which words are asked, or which member of data"),
+        ("asks = \"base branch\"", "asks = \" \"", 10, "either which words are asked"),
+        ("asks = \"base branch\"", "asks = \"x\", data = \"x\"", 10, "either which words are asked"),
+        ("data = \"owner\"", "data = \"size\"", 12, "there is an answer to this already"),
+        ("data = \"owner\"", "member = \"owner\"", 12, "unknown field `member`"),
+    ];
+    Plan::read(ANSWERS).unwrap();
+    for (from, to, line, why) in cases {
+        let wrong = Plan::read(&ANSWERS.replace(from, to)).unwrap_err();
+        let (at, said) = &wrong.0[0];
+        assert!(*at == line && said.contains(why), "{from} -> {to}: {wrong}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_agent_asks_is_answered_out_of_the_plan_by_words_or_by_data() {
+    let text = |text: &str| json!({"text": text});
+    let cases = [
+        (json!([{"text": "Which region, please?"}]), text("the one of trunk")),
+        (json!([{"text": "What is the BASE BRANCH?"}]), text("trunk")),
+        (json!([{"text": "Why?"}]), text("I cannot answer that.")),
+        // Several members are answered together; what is not known is left out.
+        (
+            json!([{"text": "Tell me"}, {"data": {"size": null, "owner": "?", "colour": 1}}]),
+            json!({"data": {"owner": "trunk's", "size": "small"}, "mediaType": "application/json"}),
+        ),
+        (json!([{"data": {"region": "which region?"}}]), text("the one of trunk")),
+        (json!([{"text": "base branch?"}, {"data": ["size"]}]), text("trunk")),
+    ];
+    for (parts, answer) in cases {
+        let question = parts.clone();
+        let agent = alone(true, &SKILLS, move |_, _, number| match number {
+            1 => {
+                let mut asking = task("INPUT_REQUIRED", "");
+                asking["status"]["message"]["parts"] = question.clone();
+                Says::Result(json!({"task": asking}))
+            }
+            _ => Says::Result(json!({"task": task("COMPLETED", "done")})),
+        });
+        let played = agent.await.met(Operator::Auto).await;
+        let inputs = Inputs::from([("branch".to_owned(), b"trunk".to_vec())]);
+        let finished = played.planner.run(&Plan::read(ANSWERS).unwrap(), &inputs).await.unwrap();
+        assert_eq!(finished, Finished::Done(Some(TaskState::Completed)));
+        let sent = played.stage.sent.lock().unwrap()[1]["message"].clone();
+        assert_eq!((&sent["parts"], &sent["taskId"]), (&json!([answer]), &json!("0123456789")), "{parts}");
+        let shown = answer["text"].as_str().map_or_else(|| answer["data"].to_string(), str::to_owned);
+        let asked = &played.log()[2];
+        assert!(asked.starts_with("  it asks: ") && asked.ends_with(&format!("its own context: {shown}")), "{asked}");
+    }
+}
+
 #[tokio::test]
 async fn a_plan_whose_inputs_are_not_all_there_or_too_many_is_not_begun() {
     let plan = Plan::read(RIGHT).unwrap();

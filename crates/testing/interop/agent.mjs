@@ -78,7 +78,7 @@ function serve(url) {
     supportedInterfaces: [{ url: `${url}/a2a`, protocolBinding: binding, tenant: '', protocolVersion: '1.0' }],
     capabilities: { streaming: true, pushNotifications: false, extensions: [], extendedAgentCard: false },
     securitySchemes: {}, securityRequirements: [],
-    defaultInputModes: ['text/plain'], defaultOutputModes: ['application/json'],
+    defaultInputModes: ['text/plain', 'text/x-diff'], defaultOutputModes: ['application/json'],
     skills: ['run-tests', 'review-diff', 'deploy'].map(skill), documentationUrl: '', signatures: [],
   };
   const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), new Agent());

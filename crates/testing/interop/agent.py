@@ -90,7 +90,7 @@ def main():
         version='1',
         supported_interfaces=[a2a.AgentInterface(url=f'{url}/a2a', protocol_binding=binding, protocol_version='1.0')],
         capabilities=a2a.AgentCapabilities(streaming=True),
-        default_input_modes=['text/plain'],
+        default_input_modes=['text/plain', 'text/x-diff'],
         default_output_modes=['application/json'],
         skills=[a2a.AgentSkill(id=id, name=id, description=id, tags=['work']) for id in SKILLS],
     )

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::text::{Scalar, Scope};
 use super::{Line, Piece, Plan, Step};
+use crate::answers::Answer;
 use crate::delegate::Outcome;
 use crate::deliver::Work;
 use crate::{Failure, Planner, beside};
@@ -94,7 +95,17 @@ impl Planner {
                 Part::raw(inputs.get(input).cloned().unwrap_or_default(), name.as_str(), media.as_str())
             }
         };
-        let work = Work { step: &step.name, skill: &step.skill, repeatable: step.repeatable };
+        let reads_data = plan.shapes.get(&step.skill).is_some_and(|shapes| !shapes.is_empty());
+        let answers = step.answers.iter();
+        let answers = answers.map(|(asked, text)| Answer { asked: asked.clone(), text: text.fill(scope) });
+        let work = Work {
+            step: &step.name,
+            skill: &step.skill,
+            repeatable: step.repeatable,
+            reads_data,
+            long: step.long,
+            answers: &answers.collect::<Vec<_>>(),
+        };
         let outcome = self.delegate_work(work, step.send.iter().map(part).collect()).await?;
         let task = match &outcome {
             Outcome::Task(task) => Some(task),

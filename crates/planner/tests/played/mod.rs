@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{Response, Uri};
+use axum::http::{HeaderMap, Response, Uri};
 use client::live::LiveIds;
 use client::{Http, Limits};
 use planner::{Failure, Operator, Outcome, Planner};
@@ -41,6 +41,33 @@ pub struct Stage {
     pub calls: Mutex<Vec<String>>,
     /// The status with which approvals are answered; 0: never.
     pub approval: AtomicU16,
+    /// The messages that were sent, each with its configuration.
+    pub sent: Mutex<Vec<Value>>,
+    pub card: Mutex<Card>,
+}
+
+/// The agent's card, and how it is served.
+pub struct Card {
+    pub json: Value,
+    pub headers: Vec<(&'static str, String)>,
+    /// Statuses with which the next requests for it are answered instead.
+    pub failures: Vec<u16>,
+    /// What was asked, each with its condition, if any.
+    pub asked: Vec<Option<String>>,
+}
+
+async fn card(State(stage): State<Arc<Stage>>, headers: HeaderMap) -> Response<Body> {
+    let mut card = stage.card.lock().unwrap();
+    let condition = headers.get("if-none-match").map(|tag| tag.to_str().unwrap().to_owned());
+    card.asked.push(condition.clone());
+    let same = condition.is_some() && card.headers.iter().any(|(_, value)| Some(value) == condition.as_ref());
+    let failed = if card.failures.is_empty() { None } else { Some(card.failures.remove(0)) };
+    let status = failed.unwrap_or(if same { 304 } else { 200 });
+    let answer = card
+        .headers
+        .iter()
+        .fold(Response::builder().status(status), |answer, (name, value)| answer.header(*name, value));
+    answer.body(if status == 200 { card.json.to_string().into() } else { Body::empty() }).unwrap()
 }
 
 /// An agent with one skill that answers as the play says: given the method, the params and the number of the call.
@@ -70,6 +97,9 @@ async fn answer(State(stage): State<Arc<Stage>>, uri: Uri, body: Bytes) -> Respo
         calls.push(method.to_owned());
         calls.len()
     };
+    if method == "SendMessage" {
+        stage.sent.lock().unwrap().push(call["params"].clone());
+    }
     let envelope = |result: &Value| json!({"jsonrpc": "2.0", "id": call["id"], "result": result}).to_string();
     let frames = |results: &[Value]| -> String {
         results.iter().map(|result| format!("data: {}\n\n", envelope(result))).collect()
@@ -147,13 +177,19 @@ pub async fn alone(
     let card = json!({
         "name": "player", "description": "plays", "version": "1",
         "supportedInterfaces": [{"url": format!("{origin}/rpc"), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
-        "capabilities": {"streaming": streaming}, "defaultInputModes": ["text/plain"], "defaultOutputModes": [],
+        "capabilities": {"streaming": streaming}, "defaultInputModes": ["text/plain", "text/x-diff"],
+        "defaultOutputModes": ["application/json"],
         "skills": skills
     });
-    let stage = Arc::new(Stage { play: Arc::new(play), calls: Mutex::default(), approval: AtomicU16::new(200) });
-    let card = card.to_string();
+    let stage = Arc::new(Stage {
+        play: Arc::new(play),
+        calls: Mutex::default(),
+        approval: AtomicU16::new(200),
+        sent: Mutex::default(),
+        card: Mutex::new(Card { json: card, headers: Vec::new(), failures: Vec::new(), asked: Vec::new() }),
+    });
     let app = Router::new()
-        .route("/.well-known/agent-card.json", axum::routing::get(move || async move { card }))
+        .route("/.well-known/agent-card.json", axum::routing::get(self::card))
         .fallback(answer)
         .with_state(stage.clone());
     tokio::spawn(async move { axum::serve(listener, app).await });
@@ -167,16 +203,21 @@ pub async fn play(play: impl Fn(&str, &Value, usize) -> Says + Send + Sync + 'st
 impl Alone {
     /// A planner of little patience that has met the agent.
     pub async fn met(self, operator: Operator) -> Played {
+        self.met_by(operator, |planner| planner).await.unwrap()
+    }
+
+    /// A planner of little patience, made more of, that has tried to meet the agent.
+    pub async fn met_by(self, operator: Operator, more: impl FnOnce(Planner) -> Planner) -> Result<Played, Failure> {
         let log = Arc::new(Mutex::new(Vec::new()));
         let written = log.clone();
         let limits = Limits { idle: Duration::from_secs(5), ..Limits::default() };
         let http = Http::new(Dial::default(), limits, None);
         let say = Arc::new(move |line: &str| written.lock().unwrap().push(line.to_owned()));
-        let mut planner =
-            Planner::new(http, Arc::new(LiveIds), say, operator).with_patience(Duration::from_millis(300));
-        planner.meet(&self.origin, |_| None).await.unwrap();
+        let planner = Planner::new(http, Arc::new(LiveIds), say, operator).with_patience(Duration::from_millis(300));
+        let mut planner = more(planner);
+        planner.meet(&self.origin, |_| None).await?;
         log.lock().unwrap().clear();
-        Played { planner, log, stage: self.stage }
+        Ok(Played { planner, log, stage: self.stage })
     }
 }
 

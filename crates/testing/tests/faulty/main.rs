@@ -49,7 +49,8 @@ async fn ship(agents: [SocketAddr; 3], deployer: String, seed: u64, repeats: boo
     let log = Arc::new(Mutex::new(Vec::new()));
     let written = log.clone();
     let say = Arc::new(move |line: &str| written.lock().unwrap().push(line.to_owned()));
-    let limits = Limits { idle: Duration::from_secs(2), answer: Some(Duration::from_secs(5)), ..Limits::default() };
+    let (idle, look) = (Duration::from_secs(2), Duration::from_secs(5));
+    let limits = Limits { idle, answer: Some(look), look, ..Limits::default() };
     let http = Http::new(Dial::default(), limits, None);
     let planner = Planner::new(http, Arc::new(LiveIds), say, Operator::Auto);
     let mut planner = planner.with_patience(Duration::from_secs(5));

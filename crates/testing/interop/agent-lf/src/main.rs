@@ -159,7 +159,7 @@ fn card(url: &str, binding: &str) -> AgentCard {
         version: "1".to_owned(),
         supported_interfaces: vec![AgentInterface::new(format!("{url}/a2a"), binding)],
         capabilities: AgentCapabilities { streaming: Some(true), ..Default::default() },
-        default_input_modes: vec!["text/plain".to_owned()],
+        default_input_modes: vec!["text/plain".to_owned(), "text/x-diff".to_owned()],
         default_output_modes: vec!["application/json".to_owned()],
         skills: ["run-tests", "review-diff", "deploy"].map(skill).to_vec(),
         provider: None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use deployer::Deployer;
 use deployer::real::{Config, Rollouts, audit};
 use serde_json::{Value, json};
-use server::{Setup, Tokens};
+use server::{Dedupe, Setup, Tokens};
 use tar::{EntryType, Header};
 use testing::{Binding, Served, id, send, serve, state};
 
@@ -21,6 +21,11 @@ struct Works {
     folder: tempfile::TempDir,
 }
 
+/// How often clients ask at once; 100 is what is promised.
+fn times() -> usize {
+    std::env::var("TIMES").map_or(10, |times| times.parse().expect("TIMES is a whole number"))
+}
+
 impl Works {
     async fn with(environment: &str, pack: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -29,12 +34,21 @@ impl Works {
         pack(&at("builds"));
         let text = format!("builds = \"builds\"\n[environment.staging]\nfolder = \"staging\"\n{environment}");
         fs::write(at("deployer.toml"), text).unwrap();
-        let config = Config::open(&at("deployer.toml")).unwrap();
-        let rollouts = Rollouts::new(&config.builds.unwrap(), config.environments, &at("audit.jsonl")).unwrap();
-        let operators = [("ada", ADA), ("bob", BOB)].map(|(name, token)| Tokens::line(name, token).unwrap());
-        let with = |setup: &mut Setup| setup.operators = Some(Tokens::read(&operators.join("\n")).unwrap());
-        let served = serve(Deployer::working(rollouts), with).await;
+        let served = Self::serve(folder.path()).await;
         Self { served, folder }
+    }
+
+    /// Serves a deployer over the configuration in a folder.
+    async fn serve(folder: &Path) -> Served {
+        let config = Config::open(&folder.join("deployer.toml")).unwrap();
+        let log = folder.join("audit.jsonl");
+        let rollouts = Rollouts::new(&config.builds.unwrap(), config.environments, &log).unwrap();
+        let operators = [("ada", ADA), ("bob", BOB)].map(|(name, token)| Tokens::line(name, token).unwrap());
+        serve(Deployer::working(rollouts), |setup: &mut Setup| {
+            setup.operators = Some(Tokens::read(&operators.join("\n")).unwrap());
+            setup.dedupe = Dedupe::Always;
+        })
+        .await
     }
 
     fn live(&self) -> Option<String> {
@@ -42,22 +56,16 @@ impl Works {
     }
 
     async fn ask(&self, text: &str) -> Value {
-        self.served.call(Binding::Rpc, "SendMessage", send(text)).await.result()["task"].clone()
+        ask(&self.served, text).await
     }
 
     async fn post(&self, path: &str, token: &str, body: &Value) -> u16 {
-        let bearer = format!("Bearer {token}");
-        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-        self.served.http("POST", path, &headers, &body.to_string()).await.status
+        post(&self.served, path, token, body).await
     }
 
     /// Asks, lets ada approve, and waits for this end.
     async fn approved(&self, text: &str, end: &str) -> Value {
-        let task = self.ask(text).await;
-        assert_eq!(state(&task), "AUTH_REQUIRED", "{task}");
-        let task = id(&task);
-        assert_eq!(self.post(&format!("/approve/{task}"), ADA, &json!({})).await, 200);
-        self.served.until(&task, end).await
+        approved(&self.served, text, end).await
     }
 
     fn audited(&self) -> Vec<String> {
@@ -68,6 +76,24 @@ impl Works {
         .unwrap();
         events
     }
+}
+
+async fn ask(served: &Served, text: &str) -> Value {
+    served.call(Binding::Rpc, "SendMessage", send(text)).await.result()["task"].clone()
+}
+
+async fn post(served: &Served, path: &str, token: &str, body: &Value) -> u16 {
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    served.http("POST", path, &headers, &body.to_string()).await.status
+}
+
+async fn approved(served: &Served, text: &str, end: &str) -> Value {
+    let task = ask(served, text).await;
+    assert_eq!(state(&task), "AUTH_REQUIRED", "{task}");
+    let task = id(&task);
+    assert_eq!(post(served, &format!("/approve/{task}"), ADA, &json!({})).await, 200);
+    served.until(&task, end).await
 }
 
 fn words(task: &Value) -> &str {
@@ -146,17 +172,46 @@ async fn two_approvals_are_two_operators() {
 #[tokio::test]
 async fn roll_outs_that_are_asked_for_at_once_come_one_after_the_other() {
     let works = Works::with("", |builds| ["1", "2"].iter().for_each(|name| build(builds, name))).await;
-    for _ in 0..10 {
-        let (one, two) = tokio::join!(
-            works.approved("Deploy build 1 to staging", "TASK_STATE_COMPLETED"),
-            works.approved("Deploy build 2 to staging", "TASK_STATE_COMPLETED"),
-        );
-        assert_eq!((report(&one)["build"].as_str(), report(&two)["build"].as_str()), (Some("1"), Some("2")));
+    // One deployer, then two that share the folder as two processes would.
+    let second = Works::serve(works.folder.path()).await;
+    for other in [&works.served, &second] {
+        for _ in 0..times() {
+            let (one, two) = tokio::join!(
+                approved(&works.served, "Deploy build 1 to staging", "TASK_STATE_COMPLETED"),
+                approved(other, "Deploy build 2 to staging", "TASK_STATE_COMPLETED"),
+            );
+            assert_eq!((report(&one)["build"].as_str(), report(&two)["build"].as_str()), (Some("1"), Some("2")));
+            // Who came last found the other one's build there.
+            let (before_one, before_two) = (&report(&one)["before"], &report(&two)["before"]);
+            let live = works.live();
+            assert!(
+                (before_one == "2" && live.as_deref() == Some("1"))
+                    || (before_two == "1" && live.as_deref() == Some("2")),
+                "{one} {two}"
+            );
+        }
     }
     let events = works.audited();
     let within = events.iter().filter(|event| matches!(event.as_str(), "begun" | "switched" | "deployed"));
     let within: Vec<&str> = within.map(String::as_str).collect();
-    assert_eq!(within, ["begun", "switched", "deployed"].repeat(20));
+    assert_eq!(within, ["begun", "switched", "deployed"].repeat(4 * times()));
+}
+
+#[tokio::test]
+async fn the_same_message_again_is_the_same_roll_out() {
+    let works = Works::with("", |builds| build(builds, "1")).await;
+    let message = send("Deploy build 1 to staging");
+    let first = works.served.call(Binding::Rpc, "SendMessage", message.clone()).await.result()["task"].clone();
+    let task = id(&first);
+    assert_eq!(works.post(&format!("/approve/{task}"), ADA, &json!({})).await, 200);
+    works.served.until(&task, "TASK_STATE_COMPLETED").await;
+    for binding in [Binding::Rpc, Binding::Rest] {
+        let again = works.served.call(binding, "SendMessage", message.clone()).await.result()["task"].clone();
+        assert_eq!((id(&again), state(&again)), (task.clone(), "COMPLETED"));
+    }
+    // An approval that comes twice is one.
+    assert_ne!(works.post(&format!("/approve/{task}"), BOB, &json!({})).await, 200);
+    assert_eq!(works.audited(), ["asked", "approved", "begun", "switched", "deployed"]);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use protocol::{Dial, TaskId, media};
+use protocol::{Dial, media};
 use reqwest::{Client, Method, Url, header};
 
 use crate::error::ClientError;
@@ -317,23 +317,5 @@ impl Http {
                 ClientError::Broken { origin, why }
             }
         })
-    }
-
-    /// Approves a task outside A2A, at the origin of the agent and nowhere else (DECISIONS O19). True when the agent
-    /// took it.
-    pub async fn approve(&self, title: &str, agent_url: &str, task: &TaskId) -> Result<bool, ClientError> {
-        let agent: Url = agent_url.parse().map_err(|_| ClientError::Url(agent_url.to_owned()))?;
-        let mut url = agent.clone();
-        let bad_url = || ClientError::Url(agent_url.to_owned());
-        url.path_segments_mut().map_err(|()| bad_url())?.clear().push("approve").push(task.as_str());
-        url.set_query(None);
-        let headers = [("Content-Type", media::JSON.to_owned())];
-        let body = Some(b"{}".to_vec());
-        let opened = self.open_within(Some(self.limits.look), title, "POST", url.as_str(), &headers, body).await?;
-        let answer = opened.whole().await?;
-        match answer.status {
-            408 | 429 | 500.. => Err(answer.not_a2a("an answer to an approval")),
-            status => Ok(status == 200),
-        }
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! What is left out: retries, and every decision about what to do next (`planner`).
 
+mod approvals;
 mod card;
 mod choose;
 mod connection;
@@ -23,6 +24,7 @@ pub mod live;
 mod tap;
 mod verify;
 
+pub use approvals::{Approvals, Decision, Known, NotTaken, Waiting};
 pub use card::{Cards, Fetched};
 pub use choose::{Binding, NoInterface, choose};
 pub use connection::{Connection, Reply, Wanted};

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::live::LiveIds;
-use client::{Binding, ClientError, Connection, Exchange, Headers, Http, Limits, Reply, Sent, Tap, Wanted, choose};
+use client::{
+    Binding, ClientError, Connection, Decision, Exchange, Headers, Http, Limits, Reply, Sent, Tap, Wanted, choose,
+};
 use protocol::call::SendMessageRequest;
 use protocol::{AgentCard, Call, Dial, Ids, Message, MessageId, Method, Part, Role, StreamResponse, TaskId, TaskState};
 use serde_json::value::RawValue;
@@ -662,10 +664,15 @@ async fn a_subscription_whose_verb_is_refused_is_asked_for_with_the_other_one() 
 
 #[tokio::test]
 async fn an_approval_goes_to_the_origin_of_the_agent_and_nowhere_else() {
-    let server = serve([json(r#"{"approved":true,"taskId":"t"}"#), answer("404 Not Found", "", "")]).await;
+    let server = serve([json("{}"), json("{}"), answer("404 Not Found", "", "")]).await;
     assert!(http().approve("", &server.url("/agents/d/rpc?x=1"), &task_id()).await.unwrap());
     assert_eq!(server.last(), ("POST /approve/t".to_owned(), "{}".to_owned()));
     assert_eq!(server.headers(), [format!("host: {}", server.at), "content-type: application/json".to_owned()]);
+    let refuses = Decision { reason: Some("no"), since: Some("2026-10-06T09:00:00Z".parse().unwrap()) };
+    http().decide("", &server.url("/rpc"), &task_id(), &refuses, Some("s3cret")).await.unwrap().unwrap();
+    let body = r#"{"reason":"no","since":"2026-10-06T09:00:00.000Z"}"#;
+    assert_eq!(server.last(), ("POST /refuse/t".to_owned(), body.to_owned()));
+    assert_eq!(server.headers()[2], "authorization: Bearer s3cret");
     let odd = TaskId::new("../admin?x#y").unwrap();
     assert!(!http().approve("", &server.url("/rpc"), &odd).await.unwrap());
     assert_eq!(server.last().0, "POST /approve/..%2Fadmin%3Fx%23y", "an id is one segment of the path");

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{ClientError, Events, Frame};
+use client::{ClientError, Decision, Events, Frame, NotTaken};
 use protocol::{Change, MessageId, Phase, StreamResponse, Task, TaskState};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -115,25 +115,30 @@ impl Planner {
             }
             match agent.connection.cancel("the operator refuses", &task.id).await {
                 // The agent answered: what became of the task is asked next.
-                Ok(_) | Err(ClientError::Remote(_)) => Ok(true),
+                Ok(_) | Err(ClientError::Remote(_)) => Ok(Ok(())),
                 Err(cause) => Err(cause),
             }
         };
         let taken = self.in_time(self.deadline(), agent, task, carried_out).await?;
-        if !taken.map_err(|cause| self.failure(&agent.name, cause))? {
-            self.say(format!("  {} took no approval for this task", agent.name));
+        match taken.map_err(|cause| self.failure(&agent.name, cause))? {
+            Ok(()) => {}
+            Err(NotTaken { status: 404, .. }) => self.say(format!("  {} took no approval for this task", agent.name)),
+            Err(why) => self.say(format!("  {} took no approval for this task: {why}", agent.name)),
         }
         Ok(())
     }
 
     /// Approves what the task asks for. An approval that got lost is given again while the task still asks for the same:
     /// it is never one for what is asked next.
-    async fn approve(&self, agent: &Agent, task: &Task, again: bool) -> Result<bool, ClientError> {
+    async fn approve(&self, agent: &Agent, task: &Task, again: bool) -> Result<Result<(), NotTaken>, ClientError> {
+        let token = self.operator_tokens.iter().find(|(name, _)| *name == agent.name).map(|(_, token)| &**token);
         let mut repeat = 0;
         loop {
-            let cause = match self.http.approve("operator approves", agent.connection.url(), &task.id).await {
-                // One that is refused after another may have been late.
-                Ok(taken) => return Ok(taken || again || repeat > 0),
+            let (url, approves) = (agent.connection.url(), Decision::default());
+            let cause = match self.http.decide("operator approves", url, &task.id, &approves, token).await {
+                // One that comes too late after another may have been late.
+                Ok(Err(NotTaken { status: 404 | 409, .. })) if again || repeat > 0 => return Ok(Ok(())),
+                Ok(taken) => return Ok(taken),
                 Err(cause) => cause,
             };
             if repeat == REPEATS || !may_pass(&cause) {
@@ -143,7 +148,7 @@ impl Planner {
             repeat += 1;
             match agent.connection.get(&format!("GetTask on {}", agent.name), &task.id, Some(0)).await {
                 Ok(now) if now.status.state == task.status.state && asked(&now) == asked(task) => {}
-                Ok(_) => return Ok(true),
+                Ok(_) => return Ok(Ok(())),
                 Err(_) => return Err(cause),
             }
         }

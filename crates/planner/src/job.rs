@@ -13,6 +13,7 @@ use planner::{Failure, Journal, JournalError, Operator, Order, Plan, Planner};
 use protocol::{Content, Part, TaskState};
 use serde::{Deserialize, Serialize};
 
+use crate::approvals::token_in;
 use crate::{out, read, seconds, within};
 
 #[derive(clap::Args)]
@@ -91,6 +92,9 @@ pub struct Channel {
     /// A web service that decides: it is posted the same JSON and answers {"approved": true, "by": "NAME"}.
     #[arg(long, value_name = "URL", conflicts_with = "operator")]
     operator_webhook: Option<String>,
+    /// The file with the token of an operator of the agent of this name: approvals there are sent with it. Repeatable.
+    #[arg(long = "operator-token-file", value_name = "NAME=FILE", value_parser = pair)]
+    operator_tokens: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -185,7 +189,13 @@ async fn done(with: With, plan: String, inputs: Inputs, http: Http, limit: Optio
         Some(place) => Some(crate::keys(&http, "--card-keys", place).await?),
         None => None,
     };
+    let operators = with.channel.operator_tokens.iter();
+    let operators = operators.map(|(name, file)| Ok((name.clone(), token_in(file.as_ref())?)));
+    let operators = operators.collect::<Result<Vec<_>, String>>()?;
     let mut planner = Planner::new(http, Arc::new(LiveIds), Arc::new(out), with.channel.operator());
+    for (name, token) in operators {
+        planner = planner.with_operator_token(name, token);
+    }
     if let Some(path) = &with.kept.journal {
         let wrong = |cause: JournalError| cause.to_string();
         let journal = if with.kept.resume {

@@ -47,6 +47,8 @@ pub struct Planner {
     ids: Arc<dyn Ids>,
     log: Log,
     operator: Operator,
+    /// The operator's own tokens, each with the name of the agent that gets it.
+    operator_tokens: Vec<(String, String)>,
     /// The answer to a question about a base branch.
     base: String,
     /// How long it follows one task.
@@ -224,6 +226,7 @@ impl Planner {
             ids,
             log,
             operator,
+            operator_tokens: Vec::new(),
             base: "main".to_owned(),
             patience: Duration::from_secs(600),
             returns_immediately: false,
@@ -256,6 +259,12 @@ impl Planner {
     /// their tasks. It follows them all the same.
     pub fn with_webhook(self, url: Option<String>) -> Self {
         Self { webhook: url, ..self }
+    }
+
+    /// The token that an operator has at the agent of this name; approvals there are sent with it, and nothing else is.
+    pub fn with_operator_token(mut self, agent: impl Into<String>, token: impl Into<String>) -> Self {
+        self.operator_tokens.push((agent.into(), token.into()));
+        self
     }
 
     /// How long it follows one task before it gives up.

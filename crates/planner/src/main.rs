@@ -8,6 +8,7 @@
 //! deploy: TASK_STATE_COMPLETED
 //! ```
 
+mod approvals;
 mod calls;
 mod job;
 mod review;
@@ -55,6 +56,8 @@ enum Command {
     /// Lets a code-reviewer read a diff and prints what it finds. Exit code 1 when a finding is high.
     Review(review::Review),
     #[command(flatten)]
+    Operator(approvals::Operator),
+    #[command(flatten)]
     Call(calls::Call),
 }
 
@@ -80,6 +83,9 @@ async fn main() -> ExitCode {
             Ok(true)
         }
         Command::Review(review) => within(limit, review::run(review, http))
+            .await
+            .unwrap_or_else(|limit| Err(format!("it took longer than {} s and is given up", limit.as_secs_f32()))),
+        Command::Operator(operator) => within(limit, approvals::run(operator, http))
             .await
             .unwrap_or_else(|limit| Err(format!("it took longer than {} s and is given up", limit.as_secs_f32()))),
         Command::Call(call) => within(limit, calls::run(call, http))

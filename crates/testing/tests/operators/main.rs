@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod commands;
 mod decide;
 mod expiry;
 mod page;

@@ -7,6 +7,7 @@ mod ask;
 mod context;
 mod form;
 mod program;
+mod story;
 mod tools;
 
 use std::fs;

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-600}
 shift || true
 targets=("$@")
-((${#targets[@]})) || targets=(envelope part rules sse timestamp)
+((${#targets[@]})) || targets=(diff envelope part rules sse timestamp)
 
 if ! cargo +nightly fuzz --version >/dev/null 2>&1 || ! command -v c++ >/dev/null; then
   echo "Without libFuzzer, which needs cargo-fuzz, a nightly toolchain and a C++ compiler."

@@ -7,8 +7,12 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "to panic is how a finding is told")]
 
+mod diff;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+
+pub use diff::diff;
 
 use code_reviewer::real::{Language, Source, rules as review};
 use protocol::call::{ListTaskPushNotificationConfigsResponse, ListTasksResponse, SendMessageResponse};
@@ -27,8 +31,8 @@ use serde_json::value::RawValue;
 pub type Target = fn(&[u8]);
 
 /// All of them, each with the name of its corpus.
-pub const TARGETS: [(&str, Target); 5] =
-    [("envelope", envelope), ("part", part), ("rules", rules), ("sse", sse), ("timestamp", timestamp)];
+pub const TARGETS: [(&str, Target); 6] =
+    [("diff", diff), ("envelope", envelope), ("part", part), ("rules", rules), ("sse", sse), ("timestamp", timestamp)];
 
 /// A body that a server or a client reads as JSON-RPC: as a request, with its params taken for those of every
 /// operation, and as an answer of every kind.

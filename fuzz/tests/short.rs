@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 const MUTATIONS: u64 = 4000;
 
 /// What bytes alone would hardly ever come to.
-const WORDS: [&str; 48] = [
+const WORDS: [&str; 58] = [
     "{",
     "}",
     "[",
@@ -64,6 +64,16 @@ const WORDS: [&str; 48] = [
     "\u{feff}",
     "T24:60:60.999Z",
     "+23:59",
+    "@@ -1 +1 @@\n",
+    "@@ -0,0 +1,2 @@\n",
+    "--- a/a.py\n+++ b/a.py\n",
+    "diff --git a/a.py b/a.py\n",
+    "\n+",
+    "\n-",
+    "\n ",
+    "\\ No newline at end of file\n",
+    "rename from a\nrename to b\n",
+    "Binary files a and b differ\n",
 ];
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
@@ -132,6 +142,11 @@ fn short(name: &str) {
 }
 
 #[test]
+fn a_diff_holds() {
+    short("diff");
+}
+
+#[test]
 fn the_envelope_holds() {
     short("envelope");
 }
@@ -160,6 +175,6 @@ fn a_timestamp_holds() {
 #[test]
 fn the_corpus_is_small() {
     let files: Vec<Vec<u8>> = TARGETS.into_iter().flat_map(|(name, _)| corpus(name)).collect();
-    assert!(files.len() < 500, "{}", files.len());
+    assert!(files.len() < 600, "{}", files.len());
     assert!(files.iter().map(Vec::len).sum::<usize>() < 256 << 10);
 }

@@ -2,7 +2,7 @@
 //! rules and by the linters that are configured.
 
 mod answer;
-mod apply;
+pub mod apply;
 mod ask;
 mod config;
 pub mod diff;

@@ -167,6 +167,10 @@ pub fn read(text: &[u8]) -> Diff {
             let cut = cut(&lines, at);
             let number = file.as_ref().map_or(0, |file| file.hunks_in_all) + 1;
             match (&mut file, hunk(&lines[cut.body.clone()], number, cut.wrong)) {
+                (Some(file), _) if file.is_binary => {
+                    file.hunks_in_all = number;
+                    diff.notes.push(Note::of(&file.path, Some(number), "The file is binary, and has no lines."));
+                }
                 (Some(file), read) => {
                     file.hunks_in_all = number;
                     match read.and_then(|hunk| follows(file.hunks.last(), &hunk).map(|()| hunk)) {

@@ -64,6 +64,9 @@ fn binary_files_are_named_and_not_read() {
     let binary: Vec<_> = diff.files.iter().map(|file| (file.path.as_str(), file.is_binary)).collect();
     assert_eq!(binary, [("a.png", true), ("b.png", true), ("c.py", false)]);
     assert_eq!(diff.files[1].kind, Kind::New);
+    let diff = read(b"Binary files a/a.png and b/a.png differ\n@@ -1 +1 @@\n-a\n+b\n");
+    assert_eq!(notes(&diff), ["a.png, hunk 1: The file is binary, and has no lines."]);
+    assert_eq!(diff.files[0].hunks, []);
 }
 
 #[test]

@@ -52,6 +52,11 @@ impl<'a> File<'a> {
         self.source.first_line.saturating_add(u32::try_from(row).unwrap_or(u32::MAX))
     }
 
+    /// Whether a node's end is seen. That of a hunk is not the end of what it stands in.
+    pub fn ends(&self, node: Node<'_>) -> bool {
+        self.source.whole || node.end_byte() < self.source.text.trim_end().len()
+    }
+
     /// Whether one of a node's lines was changed.
     pub fn touches(&self, node: Node<'_>) -> bool {
         let (from, to) = (self.line(node), self.at(node.end_position().row));

@@ -130,7 +130,6 @@ fn opened(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
     let Some(function) = function.filter(|_| opens && left.kind() == "identifier" && file.text(left) != "_") else {
         return;
     };
-    let ends = file.source.whole || function.end_byte() < file.source.text.trim_end().len();
     let name = file.text(left);
     let nodes = within(*function, MOST);
     let kept = nodes.iter().any(|(one, parent)| {
@@ -142,7 +141,7 @@ fn opened(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
     });
     let text = file.text(*function);
     let body = text.contains(&format!("{name}.Body.Close")) || text.contains(&format!("return {name}.Body"));
-    if ends && !kept && !body && nodes.len() < MOST {
+    if file.ends(*function) && !kept && !body && nodes.len() < MOST {
         file.say(&RESOURCE_NOT_CLOSED, node, format!("`{name}` is not closed; `defer` it."));
     }
 }

@@ -128,7 +128,7 @@ fn cuts(file: &File<'_>, argument: Node<'_>, up: &[Node<'_>]) -> bool {
 fn except(file: &mut File<'_>, node: Node<'_>) {
     let parts = parts(node);
     let Some((body, caught)) = parts.split_last() else { return };
-    if file.test || body.kind() != "block" {
+    if file.test || body.kind() != "block" || !file.ends(node) {
         return;
     }
     let broad = caught.first().is_none_or(|one| {
@@ -207,8 +207,6 @@ fn opened(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
         return;
     }
     let Some(function) = up.iter().rev().find(|one| one.kind() == "function_definition") else { return };
-    // The end of a hunk is not the end of its function.
-    let ends = file.source.whole || function.end_byte() < file.source.text.trim_end().len();
     let name = file.text(left);
     let nodes = within(*function, MOST);
     let kept = nodes.iter().any(|(one, parent)| {
@@ -217,7 +215,7 @@ fn opened(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>]) {
             && file.text(*one) == name
             && parent.is_none_or(|parent| parent.kind() != "attribute" || file.part(parent, "attribute") == "close")
     });
-    if ends && !kept && nodes.len() < MOST {
+    if file.ends(*function) && !kept && nodes.len() < MOST {
         file.say(&RESOURCE_NOT_CLOSED, node, format!("`{name}` is not closed; open it in a `with`."));
     }
 }

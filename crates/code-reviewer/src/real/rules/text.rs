@@ -33,7 +33,10 @@ pub(super) fn futures(file: &File<'_>, root: Node<'_>) -> Names {
             _ => return true,
         };
         // An async generator is no future.
-        let runs = has_word(function, "async") && !has_word(function, "*") && !file.text(function).contains("yield");
+        let runs = has_word(function, "async")
+            && !has_word(function, "*")
+            && !file.text(function).contains("yield")
+            && !up.last().is_some_and(|outer| is_made_other(file, *outer));
         let in_class = up.iter().rev().take(3).any(|one| matches!(one.kind(), "class_definition" | "class_body"));
         match (runs, in_class) {
             (true, true) => found.methods.insert(name.to_owned()),
@@ -45,6 +48,13 @@ pub(super) fn futures(file: &File<'_>, root: Node<'_>) -> Names {
     found.free.retain(|name| !others.contains(name));
     found.methods.retain(|name| !others.contains(name));
     found
+}
+
+/// Whether a decorator may make something else of what it decorates, such as a function that is not async.
+fn is_made_other(file: &File<'_>, outer: Node<'_>) -> bool {
+    let harmless = ["@staticmethod", "@classmethod", "@abstractmethod", "@abc.abstractmethod", "@override"];
+    outer.kind() == "decorated_definition"
+        && parts(outer).iter().any(|one| one.kind() == "decorator" && !harmless.contains(&file.text(*one).trim()))
 }
 
 /// Looks at what every language has.

@@ -19,8 +19,10 @@ pub(super) fn look(file: &mut File<'_>, node: Node<'_>, up: &[Node<'_>], futures
             }
         }
         "catch_clause" if !file.test => {
-            let empty =
-                part(node, "body").is_some_and(|one| one.kind() == "statement_block" && one.named_child_count() == 0);
+            // One whose end is not seen may go on.
+            let empty = part(node, "body").is_some_and(|one| {
+                one.kind() == "statement_block" && one.named_child_count() == 0 && file.text(one).ends_with('}')
+            });
             if empty {
                 file.say(
                     &SWALLOWED_EXCEPTION,

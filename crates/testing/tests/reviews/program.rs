@@ -1,4 +1,4 @@
-//! The programs: the reviewer's flags, and `planner review`.
+//! The programs: the reviewer's flags, `planner review`, and `workshop rules`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -77,4 +77,28 @@ fn the_reviewer_refuses_what_it_cannot_work_with() {
     assert!(code == 2 && error.contains("neither a git repository nor a git bundle"), "{error}");
     let (code, error) = run(&["--config", "/nowhere.toml"]);
     assert!(code == 2 && error.contains("/nowhere.toml"), "{error}");
+}
+
+#[test]
+fn workshop_rules_lists_each_rule_with_its_severity_and_its_languages() {
+    let workshop = |arguments: &[&str]| {
+        let output = Command::new(testing::workshop()).args(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let rules = code_reviewer::real::rules::all();
+    let (code, said, error) = workshop(&["rules"]);
+    assert_eq!((code, said.lines().count()), (0, rules.len()), "{error}");
+    for (line, rule) in said.lines().zip(rules) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words[..2], [rule.id, rule.severity.word()], "{line}");
+        assert!(line.contains(rule.title) && line.contains(rule.languages[0].name()), "{line}");
+    }
+    let (code, said, error) = workshop(&["rules", "--language", "go"]);
+    let of_go = rules.iter().filter(|rule| rule.languages.iter().any(|language| language.name() == "Go"));
+    assert_eq!((code, said.lines().count()), (0, of_go.count()), "{error}");
+    assert!(said.contains("error-ignored ") && !said.contains("bare-except "), "{said}");
+    let (code, said, error) = workshop(&["rules", "--language", "cobol"]);
+    assert!(code == 2 && said.is_empty(), "{said}{error}");
+    assert!(error.contains("no rule reads cobol; there are rules for Python, TypeScript, Go and Rust"), "{error}");
 }

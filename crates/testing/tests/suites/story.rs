@@ -47,6 +47,8 @@ fn a_real_build_is_tested_reviewed_and_deployed_as_the_story_tells_it() {
         let of_commit = include_str!("../../../../scenarios/payments-api/second/payments/refunds.py");
         assert_eq!(is, of_commit);
         let http = fs::read_to_string(out("run.http")).unwrap();
+        // A recital names no rule.
+        assert!(http.contains("\"rule\": \"test-name-without-rule\""), "{http}");
         let frames = http.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
         let report = frames
             .filter(|frame| frame["result"]["artifactUpdate"]["artifact"]["artifactId"] == "deploy-report")

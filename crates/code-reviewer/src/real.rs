@@ -14,6 +14,7 @@ mod side;
 pub mod source;
 mod tool;
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
@@ -182,7 +183,7 @@ impl Reviewer {
         let stop = job.stop.clone();
         let work = move || {
             let (sides, notes) = side::sides(&diff, before.as_deref(), &name);
-            let findings = check(&sides, &stop);
+            let findings = check(&diff, &sides, &stop);
             (sides, notes, findings)
         };
         let (sides, more, mut findings) = tokio::select! {
@@ -324,15 +325,25 @@ async fn base(
 }
 
 /// What the rules find, on changed lines and with the numbers of the diff.
-fn check(sides: &[NewSide], stop: &CancellationToken) -> Vec<Finding> {
+fn check(diff: &Diff, sides: &[NewSide], stop: &CancellationToken) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let gone = LazyCell::new(|| diff.gone());
     let mut sources = Vec::new();
     for side in sides {
         if stop.is_cancelled() {
             return Vec::new();
         }
         if let Some(source) = side.source() {
-            let found = rules::check(&source).into_iter();
+            let mut found = rules::check(&source);
+            if found.iter().any(|one| rules::is_about_words(&one.rule)) {
+                // Words that only stand elsewhere now are not new.
+                let lines: Vec<&str> = side.text.lines().map(str::trim).collect();
+                let text = |line: u32| lines.get(line.checked_sub(side.first_line)? as usize);
+                found.retain(|one| {
+                    !rules::is_about_words(&one.rule) || text(one.line).is_none_or(|text| !gone.contains(text))
+                });
+            }
+            let found = found.into_iter();
             findings.extend(found.filter(|one| side.changed.contains(&one.line)).map(|mut one| {
                 one.line = side.called(one.line);
                 one
@@ -352,7 +363,7 @@ fn check(sides: &[NewSide], stop: &CancellationToken) -> Vec<Finding> {
 pub fn review(text: &[u8]) -> Review {
     let diff = diff::read(text);
     let (sides, more) = side::sides(&diff, None, "");
-    let mut findings = check(&sides, &CancellationToken::new());
+    let mut findings = check(&diff, &sides, &CancellationToken::new());
     let places: Vec<&str> = diff.files.iter().map(|file| file.path.as_str()).collect();
     finding::order(&mut findings, &places);
     let mut notes = diff.notes.clone();

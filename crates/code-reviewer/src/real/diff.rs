@@ -6,6 +6,7 @@
 //! one header or one hunk at a time. A piece that it does not take becomes a [`Note`], and the others are read.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use diffy::patch_set::{FileOperation, ParseOptions, PatchSet};
@@ -96,6 +97,14 @@ pub struct Note {
     pub hunk: Option<usize>,
     /// What there is to know, as a sentence.
     pub note: String,
+}
+
+impl Diff {
+    /// The lines that it takes away, without the spaces around them.
+    pub fn gone(&self) -> BTreeSet<&str> {
+        let lines = self.files.iter().flat_map(|file| &file.hunks).flat_map(|hunk| &hunk.lines);
+        lines.filter(|line| line.side == Side::Old).map(|line| line.text.trim()).collect()
+    }
 }
 
 impl Note {

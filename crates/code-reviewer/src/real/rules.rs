@@ -118,6 +118,12 @@ pub fn all() -> &'static [Rule] {
     ALL
 }
 
+/// Whether a rule is about the words of a line alone, which are not new where the change takes the same line away
+/// elsewhere.
+pub fn is_about_words(id: &str) -> bool {
+    id == TODO_WITHOUT_ISSUE.id
+}
+
 /// What the rules find on the changed lines of a file or hunk.
 pub fn check(source: &Source<'_>) -> Vec<Finding> {
     if source.changed.is_empty() {

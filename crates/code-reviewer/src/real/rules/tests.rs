@@ -164,6 +164,18 @@ fn what_a_hunk_cuts_off_is_not_found_missing() {
 }
 
 #[test]
+fn a_todo_that_was_moved_is_not_new() {
+    let diff = |old: &str, new: &str| {
+        format!(
+            "--- a/one.py\n+++ b/one.py\n@@ -8 +8,0 @@\n-{old}\n--- a/two.py\n+++ b/two.py\n@@ -3,0 +4 @@\n+{new}\n"
+        )
+    };
+    let found = |text: String| crate::real::review(text.as_bytes()).findings.len();
+    assert_eq!(found(diff("    # TODO: more", "# TODO: more")), 0);
+    assert_eq!(found(diff("    # TODO: less", "# TODO: more")), 1);
+}
+
+#[test]
 fn line_ends_do_not_matter() {
     assert_eq!(lines(&whole("a.py", &MONEY.replace('\n', "\r\n"), check)), [("truncated-money", 2)]);
 }

@@ -161,6 +161,64 @@ async fn o11_with_dedupe_always_a_resend_after_a_restart_finds_its_task() {
 }
 
 #[tokio::test]
+async fn ids_of_clients_may_hold_any_character() {
+    on_each(async |place| {
+        let store = place.open().await;
+        let change = |setup: &mut server::Setup| (setup.store, setup.dedupe) = (store, Dedupe::Always);
+        let agent = Apart::serve(agent(), change).await;
+        let mut last = String::new();
+        for odd in ["a\0b", "a\u{1A}0b", "a\u{1A}Sb", "\0", "a'; DROP TABLE task; --"] {
+            let mut message = message("ask");
+            message["messageId"] = json!(odd);
+            message["contextId"] = json!(odd);
+            let config = json!({"id": odd, "url": "http://127.0.0.1:9/hook"});
+            let params = json!({"message": message, "configuration": {"taskPushNotificationConfig": config}});
+            let task = agent.call(Binding::Rpc, "SendMessage", params.clone()).await.result()["task"].clone();
+            assert_eq!((state(&task), task["contextId"].as_str()), ("INPUT_REQUIRED", Some(odd)));
+            assert_ne!(id(&task), last);
+            last = id(&task);
+            let again = agent.call(Binding::Rpc, "SendMessage", params).await;
+            assert_eq!(id(&again.result()["task"]), last);
+            let listed = agent.call(Binding::Rpc, "ListTasks", json!({"contextId": odd})).await.result().clone();
+            assert_eq!((&listed["totalSize"], id(&listed["tasks"][0])), (&json!(1), last.clone()));
+            let named = json!({"taskId": last, "id": odd});
+            let config = agent.call(Binding::Rpc, "GetTaskPushNotificationConfig", named.clone()).await;
+            assert_eq!(config.result()["id"], odd);
+            agent.call(Binding::Rpc, "DeleteTaskPushNotificationConfig", named.clone()).await.result();
+            assert_eq!(agent.call(Binding::Rpc, "GetTask", json!({"id": odd})).await.error().unwrap()["code"], -32001);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_taken_away_is_said_and_taken_again_when_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tasks.sqlite");
+    let agent = Place::File(file.clone()).serve().await;
+    let before = agent.call(Binding::Rpc, "SendMessage", send("quick")).await.result()["task"].clone();
+    let away = folder.path().join("away.sqlite");
+    std::fs::rename(&file, &away).unwrap();
+    for instead in [None, Some("something else")] {
+        if let Some(text) = instead {
+            std::fs::write(&file, text).unwrap();
+        }
+        let answer = agent.call(Binding::Rpc, "SendMessage", send("quick")).await;
+        let error = answer.error().unwrap();
+        assert_eq!(error["code"], -32603);
+        assert!(!error.to_string().contains("tasks.sqlite"), "{error}");
+        assert_eq!(agent.task(&id(&before)).await, before);
+    }
+    std::fs::rename(&away, &file).unwrap();
+    let after = agent.call(Binding::Rpc, "SendMessage", send("quick")).await.result()["task"].clone();
+    assert_eq!(state(&after), "COMPLETED");
+    let again = Place::File(file).crash(agent).serve().await;
+    for task in [&before, &after] {
+        assert_eq!(&again.task(&id(task)).await, task);
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_the_store_is_named_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.sqlite");

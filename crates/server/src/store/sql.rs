@@ -8,6 +8,7 @@ pub(super) mod postgres;
 mod read;
 #[cfg(feature = "sqlite")]
 pub(super) mod sqlite;
+mod text;
 
 use std::future::Future;
 use std::sync::{PoisonError, RwLock};
@@ -31,8 +32,9 @@ pub struct Sql {
     pools: RwLock<Pools>,
     #[cfg(feature = "postgres")]
     shared: Option<postgres::Among>,
-    /// Nobody else opens the file while this is held.
-    _lock: Option<std::fs::File>,
+    /// What SQLite writes to.
+    #[cfg(feature = "sqlite")]
+    file: Option<sqlite::OneFile>,
 }
 
 /// The connections. New ones take their place when a database was cut off.
@@ -53,7 +55,9 @@ fn failed(cause: sqlx::Error) -> StoreError {
 
 /// A statement with its arguments, in order.
 macro_rules! sql {
-    ($text:expr $(, $argument:expr)* $(,)?) => { sqlx::query::<sqlx::Any>($text)$(.bind($argument))* };
+    ($text:expr $(, $argument:expr)* $(,)?) => {
+        sqlx::query::<sqlx::Any>($text)$(.bind(crate::store::sql::text::Argument::bound($argument)))*
+    };
 }
 use sql;
 
@@ -124,6 +128,10 @@ impl Sql {
         &self,
         work: impl AsyncFnOnce(&mut AnyConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        #[cfg(feature = "sqlite")]
+        if let Some(file) = &self.file {
+            file.is_in_its_place()?;
+        }
         let mut transaction = self.pools().write.begin().await.map_err(failed)?;
         let done = work(&mut transaction).await;
         match done {

@@ -68,7 +68,7 @@ impl Among {
 
     async fn notify(&self, connection: &mut AnyConnection, words: String) -> Result<(), StoreError> {
         // The function's own type is none that rows of any database have.
-        let statement = sql!("SELECT CASE WHEN pg_notify($1, $2) IS NULL THEN 0 ELSE 1 END", self.channel(), words);
+        let statement = sql!("SELECT CASE WHEN pg_notify($1, $2) IS NULL THEN 0 ELSE 1 END", &*self.channel(), &*words);
         run(connection, statement).await.map(drop)
     }
 
@@ -186,7 +186,12 @@ impl Sql {
         };
         let pool = among.pool();
         let pools = RwLock::new(Pools { write: pool.clone(), read: pool });
-        Ok(Self { pools, shared: Some(among), _lock: None })
+        Ok(Self {
+            pools,
+            shared: Some(among),
+            #[cfg(feature = "sqlite")]
+            file: None,
+        })
     }
 
     async fn read_news(&self, task: &TaskId, after: u64) -> Result<Option<News>, StoreError> {
@@ -332,7 +337,8 @@ impl Sql {
         *held = Some(listener);
         let Some(notice) = notice else { return Ok(vec![Call::Everything]) };
         let said = notice.payload().split_once(' ').filter(|(from, _)| *from != among.me);
-        Ok(said.and_then(|(_, task)| TaskId::new(task).ok()).map(Call::Task).into_iter().collect())
+        let task = |text: &str| TaskId::new(super::text::read(text.into())).ok();
+        Ok(said.and_then(|(_, id)| task(id)).map(Call::Task).into_iter().collect())
     }
 }
 

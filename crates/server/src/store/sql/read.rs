@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Row};
 
+use super::text::Argument;
 use super::{Sql, failed, signed, sql};
 use crate::hub::Event;
 use crate::store::{Delivery, GivenUp, Keep, Page, Place, Principal, Query, Record, Shown, StoreError};
@@ -27,7 +28,7 @@ fn number(row: &AnyRow, column: &str) -> Result<u64, StoreError> {
 }
 
 fn text(row: &AnyRow, column: &str) -> Result<String, StoreError> {
-    row.try_get(column).map_err(failed)
+    row.try_get::<String, _>(column).map(|text| super::text::read(text.into())).map_err(failed)
 }
 
 /// A task whose row holds all that happened to it, as it stands there.
@@ -128,7 +129,7 @@ impl Sql {
         let count = AssertSqlSafe(format!("SELECT COUNT(*) AS total FROM task WHERE {filter}"));
         let mut count = sql!(count, query.owner.as_ref(), since);
         if let Some(context) = context {
-            count = count.bind(context);
+            count = count.bind(context.bound());
         }
         let mut connection = self.read().acquire().await.map_err(failed)?;
         let total = number(&count.fetch_one(&mut *connection).await.map_err(failed)?, "total")?;
@@ -145,10 +146,10 @@ impl Sql {
         ));
         let mut statement = sql!(statement, query.owner.as_ref(), since);
         if let Some(context) = context {
-            statement = statement.bind(context);
+            statement = statement.bind(context.bound());
         }
         if let Some(after) = &query.after {
-            statement = statement.bind(after.time.millis()).bind(after.id.as_str());
+            statement = statement.bind(after.time.millis()).bind(after.id.as_str().bound());
         }
         let rows = statement.fetch_all(&mut *connection).await.map_err(failed)?;
         let total = usize::try_from(total).unwrap_or(usize::MAX);

@@ -1,6 +1,7 @@
 //! SQLite: one file for one agent, written by one process.
 
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use sqlx::migrate::MigrateError;
 use sqlx::{AnyConnection, Connection};
 
 use super::{Pools, Sql, migrate, sql};
+use crate::store::StoreError;
 
 /// How many connections read beside the one that writes.
 const READERS: u32 = 4;
@@ -43,6 +45,32 @@ pub enum CannotOpen {
     },
 }
 
+/// The file that was opened. One that is moved away while the agent runs is still written to, and nobody would find it
+/// at the next start.
+#[derive(Debug)]
+pub(super) struct OneFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    /// Nobody else opens the file while this is held.
+    _lock: File,
+}
+
+impl OneFile {
+    /// An error that names the file, when it is not where it was opened any more.
+    pub(super) fn is_in_its_place(&self) -> Result<(), StoreError> {
+        let why = match std::fs::metadata(&self.path) {
+            Ok(there) if (there.dev(), there.ino()) == (self.device, self.inode) => return Ok(()),
+            Ok(_) => "another file stands in its place".to_owned(),
+            Err(cause) => cause.to_string(),
+        };
+        let path = self.path.display();
+        Err(StoreError::failed(format!(
+            "{path}: {why}; tasks are kept again when the file is back, or after a restart"
+        )))
+    }
+}
+
 impl Sql {
     /// Opens a file, or makes it with the folders above it. Commits survive `kill -9`, not the loss of power.
     pub async fn sqlite(path: &Path) -> Result<Self, CannotOpen> {
@@ -59,7 +87,11 @@ impl Sql {
             Err(TryLockError::Error(cause)) => return Err(system(cause)),
         }
         // So that what the system refuses is said in its words.
-        File::options().create(true).truncate(false).read(true).write(true).open(path).map_err(system)?;
+        let opened = File::options().create(true).truncate(false).read(true).write(true).open(path).map_err(system)?;
+        let opened = opened.metadata().map_err(system)?;
+        // Seen from wherever the process goes later.
+        let place = std::path::absolute(path).map_err(system)?;
+        let file = OneFile { path: place, device: opened.dev(), inode: opened.ino(), _lock: lock };
 
         sqlx::any::install_default_drivers();
         let not_a_store = |cause: String| CannotOpen::NotAStore { path: path.to_owned(), cause };
@@ -90,7 +122,7 @@ impl Sql {
             pools: RwLock::new(Pools { write, read }),
             #[cfg(feature = "postgres")]
             shared: None,
-            _lock: Some(lock),
+            file: Some(file),
         })
     }
 }

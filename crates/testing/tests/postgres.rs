@@ -80,3 +80,18 @@ async fn o15_a_webhook_that_refuses_gets_no_event_that_was_kept_at_that_moment()
     becomes(postgres, &database, "SELECT count(*) FROM scripted.delivery", "0").await;
     assert_eq!(hooks.got().len(), 1, "a receiver that refused is not asked again");
 }
+
+#[tokio::test]
+async fn a_database_that_cannot_be_the_store_is_said_with_the_remedy_and_without_its_password() {
+    let unreachable = Sql::postgres("postgres://ada:secret@127.0.0.1:1/tasks", "scripted").await.unwrap_err().to_string();
+    assert!(unreachable.contains("refused") && unreachable.contains("--store postgres://"), "{unreachable}");
+    assert!(!unreachable.contains("secret"), "{unreachable}");
+    let Some(postgres) = Postgres::shared() else { return };
+    let database = postgres.database();
+    drop(Sql::postgres(&postgres.url(&database), "scripted").await.unwrap());
+    let newer = "INSERT INTO scripted._sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES (999, 'later', true, '', 0)";
+    postgres.sql(&database, newer);
+    let newer = Sql::postgres(&postgres.url(&database), "scripted").await.unwrap_err().to_string();
+    assert!(newer.contains("newer version") && newer.contains("scripted"), "{newer}");
+}

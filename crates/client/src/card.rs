@@ -39,7 +39,7 @@ fn no_card(url: &str, why: &str, cause: ClientError) -> ClientError {
 
 fn read(url: String, answer: Answer) -> Result<Fetched, ClientError> {
     if answer.status != 200 {
-        return Err(no_card(&url, &answer.status.to_string(), answer.not_a2a("an agent card")));
+        return Err(no_card(&url, &format!("answered {}", answer.status), answer.not_a2a("an agent card")));
     }
     match serde_json::from_slice::<AgentCard>(&answer.body) {
         Ok(mut card) => {

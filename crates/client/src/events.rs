@@ -5,10 +5,7 @@ use protocol::{StreamResponse, media, rpc, sse};
 
 use crate::choose::Binding;
 use crate::error::ClientError;
-use crate::http::{Body, Opened, next_piece};
-
-/// How many bytes of a stream are shown when it turns out to be none.
-const SHOWN: usize = 80;
+use crate::http::{self, Body, Opened, SHOWN, next_piece};
 
 /// One frame.
 #[derive(Debug, Clone)]
@@ -85,8 +82,7 @@ impl Events {
                 None => {
                     self.over = true;
                     if let Some(beginning) = self.beginning.take() {
-                        let start = String::from_utf8_lossy(&beginning);
-                        return Err(self.not_a2a(format!("not one event came, it begins with {start:?}")));
+                        return Err(self.not_a2a(format!("not one event came, {}", http::beginning(&beginning))));
                     }
                     if self.reader.is_cut() {
                         return Err(ClientError::Cut { origin: self.opened.origin.clone() });

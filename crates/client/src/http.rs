@@ -45,6 +45,9 @@ impl Limits {
     }
 }
 
+/// How much of a body is shown that is no A2A, in characters.
+pub(crate) const SHOWN: usize = 80;
+
 /// The largest answer that is read whole, in bytes.
 pub(crate) const LARGEST: usize = 64 << 20;
 
@@ -92,16 +95,23 @@ impl Answer {
 
     /// The error for an answer that is not what was expected.
     pub fn not_a2a(&self, expected: &str) -> ClientError {
-        let text = String::from_utf8_lossy(&self.body);
-        let start: String = text.chars().take(80).collect();
         let content_type = if self.content_type().is_empty() { "-" } else { self.content_type() };
         ClientError::NotA2a {
             origin: self.origin.clone(),
             status: self.status,
             content_type: content_type.to_owned(),
-            why: format!("{expected} was expected, it begins with {start:?}"),
+            why: format!("{expected} was expected, {}", beginning(&self.body)),
         }
     }
+}
+
+/// How a body begins, in words.
+pub(crate) fn beginning(body: &[u8]) -> String {
+    if body.is_empty() {
+        return "its body is empty".to_owned();
+    }
+    let start: String = String::from_utf8_lossy(body).chars().take(SHOWN).collect();
+    format!("it begins with {start:?}")
 }
 
 /// An answer whose head is there.

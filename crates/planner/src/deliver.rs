@@ -53,6 +53,9 @@ pub(crate) const REPEATS: u32 = 3;
 /// How often the task of a message is looked for that must not be sent again.
 pub(crate) const LOOKS: u32 = 5;
 
+/// How many tasks are read one by one that were listed without history.
+const READS: usize = 20;
+
 /// How much history of a task is asked for when a message is looked for. Some agents list none unless they are asked to.
 const HISTORY: i32 = 100;
 
@@ -139,7 +142,10 @@ impl Planner {
                 (message, false)
             }
         };
+        let open = (agent.name.clone(), message.message_id.clone());
+        self.book().open.push(open.clone());
         let reply = self.sent(agent, work, title, message, killed).await?;
+        self.book().open.retain(|known| *known != open);
         self.keep(&Entry::of(work.step, &reply))?;
         Ok(reply)
     }
@@ -195,7 +201,8 @@ impl Planner {
             }
             tokio::time::sleep(pause(repeat)).await;
             repeat += 1;
-            self.say(format!("  sends the same message again, {repeat} of {REPEATS}"));
+            let why = if fate == Fate::Untaken { format!(": {cause}") } else { String::new() };
+            self.say(format!("  sends the same message again, {repeat} of {REPEATS}{why}"));
         }
     }
 
@@ -252,7 +259,7 @@ impl Planner {
 
     /// The id of the task in whose history the message stands.
     async fn listed(&self, agent: &Agent, message: &Message) -> Result<Option<TaskId>, ClientError> {
-        let mut page_token = None;
+        let (mut page_token, mut reads) = (None, READS);
         for _ in 0..PAGES {
             let request = ListTasksRequest {
                 tenant: None,
@@ -267,6 +274,15 @@ impl Planner {
             let page = agent.connection.list(&format!("ListTasks on {}", agent.name), request).await?;
             if let Some(task) = page.tasks.iter().find(|task| has(task, &message.message_id)) {
                 return Ok(Some(task.id.clone()));
+            }
+            // Some lists hold no history, whatever is asked.
+            for task in page.tasks.iter().filter(|task| task.history.is_empty()) {
+                let Some(left) = reads.checked_sub(1) else { break };
+                reads = left;
+                let read = agent.connection.get(&format!("GetTask on {}", agent.name), &task.id, Some(HISTORY)).await?;
+                if has(&read, &message.message_id) {
+                    return Ok(Some(read.id.clone()));
+                }
             }
             if page.next_page_token.is_empty() {
                 break;

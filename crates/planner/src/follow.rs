@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{ClientError, Decision, Events, Frame, NotTaken};
-use protocol::{Change, MessageId, Phase, StreamResponse, Task, TaskState};
+use protocol::{Change, ContextId, MessageId, Phase, StreamResponse, Task, TaskState};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agents::Agent;
@@ -251,13 +251,16 @@ fn asked(task: &Task) -> Option<MessageId> {
     task.status.message.as_ref().map(|message| message.message_id.clone())
 }
 
-/// Lets a frame happen to the task. A frame that makes no sense for it changes nothing.
+/// Lets a frame happen to the task. A frame that makes no sense for it, or is of another context, changes nothing.
 fn fold(task: &mut Arc<Task>, frame: Frame) {
+    let ours = |context: &ContextId| task.context_id.as_ref().is_none_or(|known| known == context);
     let change = match frame.response {
-        StreamResponse::Task(whole) if whole.id == task.id => return *task = whole,
-        StreamResponse::StatusUpdate(update) => Change::Status(update),
-        StreamResponse::ArtifactUpdate(update) => Change::Artifact(update),
-        StreamResponse::Task(_) | StreamResponse::Message(_) => return,
+        StreamResponse::Task(whole) if whole.id == task.id && whole.context_id.as_ref().is_none_or(ours) => {
+            return *task = whole;
+        }
+        StreamResponse::StatusUpdate(update) if ours(&update.context_id) => Change::Status(update),
+        StreamResponse::ArtifactUpdate(update) if ours(&update.context_id) => Change::Artifact(update),
+        _ => return,
     };
     let _ = Arc::make_mut(task).apply(&change);
 }

@@ -72,6 +72,8 @@ struct Book {
     made: Vec<(String, TaskId)>,
     /// Those of them that have not ended.
     underway: Vec<(String, TaskId)>,
+    /// The messages of which nothing was heard yet, each with its agent's name.
+    open: Vec<(String, MessageId)>,
 }
 
 /// Why a job could not be done at all.
@@ -189,12 +191,14 @@ pub enum Failure {
         made: Vec<(String, TaskId)>,
     },
     /// The whole job took too long. The task that had not ended was asked to stop.
-    #[error("the job took longer than {} s and is given up{}", limit.as_secs_f32(), tasks(made))]
+    #[error("the job took longer than {} s and is given up{}{}", limit.as_secs_f32(), tasks(made), unheard(open))]
     OutOfTime {
         /// The limit.
         limit: Duration,
         /// The tasks that were made until then.
         made: Vec<(String, TaskId)>,
+        /// The messages that may have been taken, each with its agent's name.
+        open: Vec<(String, MessageId)>,
     },
 }
 
@@ -214,6 +218,14 @@ fn tasks(made: &[(String, TaskId)]) -> String {
     }
     let named: Vec<_> = made.iter().map(|(agent, task)| format!("{task} at {agent}")).collect();
     format!("; tasks made until then: {}", named.join(", "))
+}
+
+fn unheard(open: &[(String, MessageId)]) -> String {
+    if open.is_empty() {
+        return String::new();
+    }
+    let named: Vec<_> = open.iter().map(|(agent, message)| format!("message {message} to {agent}")).collect();
+    format!("; no answer was heard to {}, so it may still be done", named.join(", "))
 }
 
 impl Planner {
@@ -295,7 +307,8 @@ impl Planner {
     /// ended to cancel it, and tells what was made.
     pub async fn give_up(&self, limit: Duration) -> Failure {
         self.cancel_underway(Duration::from_millis(300)).await;
-        Failure::OutOfTime { limit, made: self.book().made.clone() }
+        let book = self.book();
+        Failure::OutOfTime { limit, made: book.made.clone(), open: book.open.clone() }
     }
 
     async fn no_end(&self, agent: &Agent) -> Failure {

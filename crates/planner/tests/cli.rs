@@ -77,6 +77,14 @@ async fn the_timeout_ends_everything_and_says_so() {
             _ => Says::Silence,
         });
     let agent = agent.await;
+    let silent = alone(true, &SKILLS, |_, _, _| Says::Silence).await;
+    let (code, _, error) = run(&["ship", "--agent", &silent.origin, "--timeout", "0.5"]).await;
+    let message = silent.stage.sent.lock().unwrap()[0]["message"]["messageId"].as_str().unwrap().to_owned();
+    let expected = format!(
+        "the job took longer than 0.5 s and is given up; no answer was heard to message {message} to player, so it may \
+         still be done\n"
+    );
+    assert_eq!((code, error), (2, expected));
     let since = Instant::now();
     let (code, _, error) = run(&["send", &agent.origin, "wait", "--timeout", "0.5"]).await;
     assert_eq!((code, error.as_str()), (2, "it took longer than 0.5 s and is given up\n"));

@@ -103,6 +103,15 @@ impl Agent for Deployer {
     }
 
     #[cfg(feature = "real")]
+    fn turned_away<'a>(&'a self, task: &'a Task, operator: &'a str) -> server::Noted<'a> {
+        Box::pin(async move {
+            if let Work::Real(rollouts) = &self.work {
+                rollouts.turned_away(task, operator).await;
+            }
+        })
+    }
+
+    #[cfg(feature = "real")]
     fn approval_limit(&self, task: &Task) -> Option<Duration> {
         match &self.work {
             Work::Recital(_) => None,

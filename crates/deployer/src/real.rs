@@ -83,6 +83,16 @@ impl Rollouts {
         may && order.asked_by.as_deref() != Some(operator) && !order.approved_by.iter().any(|one| one == operator)
     }
 
+    /// Writes into the audit log who tried to decide what is not theirs.
+    pub async fn turned_away(&self, task: &Task, operator: &str) {
+        let Some(order) = Order::of(task) else { return };
+        let told = order.told("turned-away", task.id.as_str(), Some(operator), None);
+        let audit = self.audit.clone();
+        if let Err(cause) = blocking(move || audit.add(told)).await.and_then(|added| Ok(added?)) {
+            tracing::error!(%cause, operator, "who was turned away could not be written into the audit log");
+        }
+    }
+
     /// How long the task waits for an approval.
     pub fn approval_limit(&self, task: &Task) -> Option<Duration> {
         let order = Order::of(task)?;

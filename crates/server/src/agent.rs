@@ -52,6 +52,13 @@ pub trait Agent: Send + Sync + 'static {
         true
     }
 
+    /// Keeps account of an operator who tried to decide what [`Agent::may_decide`] does not let this one decide. Whoever
+    /// shows no operator's token is not told of: strangers would fill the account.
+    fn turned_away<'a>(&'a self, task: &'a Task, operator: &'a str) -> Noted<'a> {
+        let _ = (task, operator);
+        Box::pin(std::future::ready(()))
+    }
+
     /// How long a task may wait for an approval, counted from when it was asked for. Then a turn starts with
     /// [`Start::Expiry`]. None: for ever.
     fn approval_limit(&self, task: &Task) -> Option<Duration> {
@@ -73,6 +80,9 @@ pub trait Agent: Send + Sync + 'static {
 
 /// The work of one turn.
 pub type Turn = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
+
+/// The work of [`Agent::turned_away`].
+pub type Noted<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Why a turn broke off. Its text goes to the log, never to the client.
 pub type Fault = Box<dyn std::error::Error + Send + Sync>;

@@ -545,7 +545,8 @@ impl Engine {
             return Ok(Verdict::NotWaiting);
         };
         // Asked without the lock; what the task waits for is compared under it.
-        if by.is_some_and(|operator| !self.may_decide(&task, &operator)) {
+        if let Some(operator) = by.filter(|operator| !self.may_decide(&task, operator)) {
+            self.agent.turned_away(&task, &operator).await;
             return Ok(Verdict::MayNot);
         }
         let engine = self.clone();

@@ -37,7 +37,7 @@ mod together;
 mod tokens;
 pub mod told;
 
-pub use agent::{Agent, Fault, Job, Start, Turn, Words};
+pub use agent::{Agent, Fault, Job, Noted, Start, Turn, Words};
 pub use attempt::Dedupe;
 pub use gate::Gate;
 pub use run::run;

@@ -28,7 +28,7 @@ const LONGEST: u64 = 64 << 10;
 /// What an entry tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// What happened, in a word: `asked`, `approved`, `refused`, `expired`, `rejected`, `begun`, `switched`,
+    /// What happened, in a word: `asked`, `approved`, `refused`, `turned-away`, `expired`, `rejected`, `begun`, `switched`,
     /// `deployed`, `rolled-back`, `failed`, `stopped`, `resumed`, `cut`.
     pub event: String,
     /// The task.

@@ -5,6 +5,7 @@
 mod commands;
 mod decide;
 mod expiry;
+mod hostile;
 mod page;
 
 use serde_json::{Value, json};

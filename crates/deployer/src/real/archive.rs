@@ -150,14 +150,18 @@ impl Archive {
             let seen = packed.fill_buf()?;
             let length = seen.len().min(4);
             start[..length].copy_from_slice(&seen[..length]);
-            let plain: Box<dyn Read + '_> = match start {
+            let mut plain: Box<dyn Read + '_> = match start {
                 [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(&mut packed)),
                 [0x28, 0xb5, 0x2f, 0xfd] => Box::new(Zstd::new(&mut packed)),
                 _ => Box::new(&mut packed),
             };
-            unpack(plain, into, limit, stop)
+            let unpacked = unpack(&mut plain, into, limit, stop)?;
+            // Only at its end does what is packed say whether it is whole.
+            if io::copy(&mut plain.take(HEADERS), &mut io::sink()).map_err(unreadable)? == HEADERS {
+                return refused("too much stands behind its end");
+            }
+            unpacked
         };
-        let unpacked = unpacked?;
         // What comes after the archive's end is part of the file, and so of its digest.
         io::copy(&mut packed, &mut io::sink())?;
         if hex(packed.into_inner().hash.finish().as_ref()) != digest {
@@ -436,3 +440,6 @@ fn taken(cause: io::Error, path: &str) -> Refused {
         _ => Refused::Io(cause),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -123,7 +123,8 @@ pub struct Job {
     pub task: Option<Arc<Task>>,
     /// The context of the task or of the reply to be.
     pub context_id: ContextId,
-    /// Whose task it is, by the name that its credential stands for. None where callers show no credential.
+    /// Whose task it is, by the name that its credential stands for. None where callers show no credential, or one that all of
+    /// them share.
     pub asker: Option<Arc<str>>,
     /// Where this agent is reached by whoever made the task, such as `http://localhost:41243`. No slash at the end.
     pub base_url: Arc<str>,

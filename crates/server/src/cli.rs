@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::agent::Agent;
 use crate::attempt::Dedupe;
-use crate::setup::{Credential, Setup};
+use crate::setup::{ANONYMOUS, Credential, Setup};
 use crate::store::{Memory, Store};
 use crate::tokens::Tokens;
 
@@ -410,7 +410,7 @@ fn setup(flags: &Flags, defaults: Defaults, agent: Arc<dyn Agent>) -> Setup {
     let mut setup = Setup::new(agent);
     let own = defaults.token.filter(|_| flags.callers.is_none());
     let token = flags.token.clone().or(own.map(str::to_owned));
-    setup.credentials = token.into_iter().map(|token| Credential { token, principal: "operator".into() }).collect();
+    setup.credentials = token.into_iter().map(|token| Credential { token, principal: ANONYMOUS.into() }).collect();
     setup.signing_keys.extend(defaults.signing_key);
     setup.public_url.clone_from(&flags.public_url);
     #[cfg(feature = "grpc")]

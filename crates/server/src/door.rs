@@ -8,7 +8,7 @@ use protocol::{AgentCard, Error, ErrorKind, Timestamps, media};
 use subtle::ConstantTimeEq;
 
 use crate::engine::Caller;
-use crate::setup::{Credential, Setup};
+use crate::setup::{ANONYMOUS, Credential, Setup};
 use crate::store::Principal;
 use crate::tokens::Tokens;
 
@@ -61,7 +61,7 @@ impl Door {
             credentials: setup.credentials.clone(),
             callers: setup.callers.clone(),
             operators: setup.operators.clone(),
-            anonymous: "anonymous".into(),
+            anonymous: ANONYMOUS.into(),
             public_url: setup.public_url.as_deref().map(|url| url.trim_end_matches('/').into()),
             hosts: setup.hosts.clone(),
             fallback: format!("http://localhost:{port}").into(),

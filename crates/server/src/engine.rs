@@ -29,7 +29,7 @@ use crate::gate::Gate;
 use crate::hub::{Heard, Reader};
 use crate::push::Pusher;
 use crate::say::{Over, Say, Voice};
-use crate::setup::{Limits, Setup};
+use crate::setup::{ANONYMOUS, Limits, Setup};
 use crate::slot::{Asker, Begun, Decided, Incoming, Mode, Returned, Running, Slot, Wait};
 use crate::store::{Created, Principal, Record, Store};
 use crate::together::Together;
@@ -123,8 +123,8 @@ pub(crate) struct Engine {
     pub pusher: Arc<Pusher>,
     pub attempts: Attempts,
     pub limits: Limits,
-    /// Callers show who they are.
-    knows_callers: bool,
+    /// The tenants of the card's interfaces.
+    tenants: Vec<String>,
     live: RwLock<HashMap<TaskId, Arc<Slot>>>,
     pub together: Together,
     /// A task has begun to wait for an approval that may expire.
@@ -165,7 +165,7 @@ impl Engine {
             )),
             attempts: Attempts::new(setup.dedupe),
             limits: setup.limits.clone(),
-            knows_callers: !setup.credentials.is_empty() || !setup.callers.is_empty(),
+            tenants: setup.tenants.clone(),
             live: RwLock::default(),
             together: Together::default(),
             approval_asked: Notify::new(),
@@ -178,9 +178,11 @@ impl Engine {
         self.stop.child_token()
     }
 
-    /// The name that an agent reads of the principal whose task it is.
+    /// The name that an agent reads of the principal whose task it is: the same in every tenant, as a person is.
     pub fn asker(&self, owner: &Principal) -> Option<Arc<str>> {
-        self.knows_callers.then(|| owner.clone())
+        let within = owner.rsplit_once('@').filter(|(_, tenant)| self.tenants.iter().any(|known| known == tenant));
+        let name = within.map_or(&**owner, |(name, _)| name);
+        (name != ANONYMOUS).then(|| name.into())
     }
 
     /// Whether the agent can go on with a task whose turn was broken off.

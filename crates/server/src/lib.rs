@@ -42,5 +42,5 @@ pub use attempt::Dedupe;
 pub use gate::Gate;
 pub use run::run;
 pub use say::{Chunk, Over, Say};
-pub use setup::{Credential, Limits, Setup};
+pub use setup::{ANONYMOUS, Credential, Limits, Setup};
 pub use tokens::{Tokens, WrongLine};

@@ -114,12 +114,16 @@ impl Default for Limits {
     }
 }
 
+/// The principal of whoever has no name: where no credential is asked for, and behind a token that all callers share. An
+/// agent is told of no asker then.
+pub const ANONYMOUS: &str = "anonymous";
+
 /// A bearer token and whom it stands for.
 #[derive(Clone)]
 pub struct Credential {
     /// The token.
     pub token: String,
-    /// Whose tasks its bearer sees.
+    /// Whose tasks its bearer sees: a name, or [`ANONYMOUS`].
     pub principal: Principal,
 }
 

@@ -17,6 +17,8 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use subtle::ConstantTimeEq;
 
+use crate::setup::ANONYMOUS;
+
 /// Names, each with the hash of a token.
 #[derive(Clone, Default)]
 pub struct Tokens {
@@ -117,7 +119,9 @@ impl Tokens {
 
 fn check_name(name: &str) -> Result<(), String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    if (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(plain) {
+    if name == ANONYMOUS {
+        Err(format!("{ANONYMOUS} is what those are called who have no name"))
+    } else if (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(plain) {
         Ok(())
     } else {
         Err(format!("a name is up to {LONGEST_NAME} letters, digits, -, _, . and @"))
@@ -170,6 +174,7 @@ mod tests {
             ("bob sha256:s3cret", "never the token itself"),
             ("bob sha1:00 x", "a line is NAME"),
             ("b/b sha256:00", "a name is up to 64"),
+            ("anonymous sha256:00", "who have no name"),
             (&fine.replace("ana", "bob"), "bob has the token of ana"),
         ] {
             let error = Tokens::read(&format!("{fine}\n# a comment\n{wrong}\n")).unwrap_err();

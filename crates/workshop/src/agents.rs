@@ -136,7 +136,7 @@ impl Agents {
             setup.dial = dial.clone();
             setup.gate = Some(gate.clone());
             setup.credentials = token
-                .map(|token| Credential { token: token.to_owned(), principal: "operator".into() })
+                .map(|token| Credential { token: token.to_owned(), principal: server::ANONYMOUS.into() })
                 .into_iter()
                 .collect();
             setup.signing_keys.extend(signing_key);

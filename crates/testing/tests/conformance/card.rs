@@ -78,7 +78,7 @@ async fn card_ext_001_the_extended_card_wants_a_credential() {
 async fn card_ext_002_an_extended_card_that_was_not_set_has_an_error_of_its_own() {
     let mut agent = testing::scripted(async |_, say| Ok(say.done(()).await?));
     agent.card.capabilities.extended_agent_card = Some(true);
-    let credential = Credential { token: "right".to_owned(), principal: "operator".into() };
+    let credential = Credential { token: "right".to_owned(), principal: server::ANONYMOUS.into() };
     let agent = serve(agent, |setup| setup.credentials = vec![credential]).await;
     for binding in Binding::ALL {
         let shown = [("authorization", "Bearer right")];

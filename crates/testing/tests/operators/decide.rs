@@ -50,6 +50,34 @@ async fn two_approvals_are_two_operators() {
 }
 
 #[tokio::test]
+async fn whoever_shows_the_token_that_all_share_has_no_name_and_a_tenant_is_no_part_of_one() {
+    let callers = |setup: &mut Setup| {
+        with_operators(setup);
+        setup.tenants = vec!["acme".to_owned()];
+        setup.credentials = vec![Credential { token: "t".into(), principal: server::ANONYMOUS.into() }];
+        setup.callers = Tokens::read(&Tokens::line("carol@home", "token-of-carol").unwrap()).unwrap();
+    };
+    let served = serve(deployer(), callers).await;
+    for (token, asker) in [("t", "somebody"), ("token-of-carol", "carol@home")] {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str())];
+        let params = json!({"message": testing::message("go"), "tenant": "acme"});
+        let task = served.call_with(Binding::Rpc, "SendMessage", params, &headers).await;
+        let task = id(&task.result()["task"]);
+        assert_eq!(approve(&served, &task, ANA).await, 200);
+        let get = json!({"id": task, "tenant": "acme"});
+        let done = loop {
+            let answer = served.call_with(Binding::Rpc, "GetTask", get.clone(), &headers).await;
+            if answer.result()["status"]["state"] == "TASK_STATE_COMPLETED" {
+                break answer;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        };
+        assert_eq!(words(done.result()), format!("live, asked by {asker}, approved by ana"));
+    }
+}
+
+#[tokio::test]
 async fn what_waits_is_listed_for_operators_with_what_they_should_know() {
     let callers = |setup: &mut Setup| {
         with_operators(setup);

@@ -83,7 +83,8 @@ async fn o15_a_webhook_that_refuses_gets_no_event_that_was_kept_at_that_moment()
 
 #[tokio::test]
 async fn a_database_that_cannot_be_the_store_is_said_with_the_remedy_and_without_its_password() {
-    let unreachable = Sql::postgres("postgres://ada:secret@127.0.0.1:1/tasks", "scripted").await.unwrap_err().to_string();
+    let unreachable =
+        Sql::postgres("postgres://ada:secret@127.0.0.1:1/tasks", "scripted").await.unwrap_err().to_string();
     assert!(unreachable.contains("refused") && unreachable.contains("--store postgres://"), "{unreachable}");
     assert!(!unreachable.contains("secret"), "{unreachable}");
     let Some(postgres) = Postgres::shared() else { return };

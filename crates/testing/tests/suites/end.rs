@@ -201,14 +201,25 @@ async fn a_log_of_many_megabytes_is_cut_where_it_is_seen_and_memory_stays_flat()
                   yes 'a line of the log that is as long as lines are' | head -c 100000000; echo; \
                   echo 'Ran 3 tests in 1s'; echo OK\n";
     let repository = Repository::new(&[("one", &[("check.sh", script.to_owned())])]);
+    // A process of its own, so that no other test's memory is counted.
     let base = tempfile::tempdir().unwrap();
-    let mut project = super::project(&repository, "sh check.sh", 120);
-    project.suites[0].output_limit = 2 << 20;
-    let runner = test_runner::real::Runner::new(vec![project], base.path(), 1).unwrap();
-    let served = testing::serve(test_runner::TestRunner::working(runner), |_| {}).await;
-    let before = resident();
-    let answer = served.call(Binding::Rpc, "SendMessage", send(TEXT)).await;
-    let task = answer.result()["task"].clone();
+    let file = base.path().join("projects.toml");
+    let text = format!(
+        "[project.shop]\npath = \"{}\"\n[[project.shop.suite]]\nname = \"tests\"\ncommand = [\"sh\", \"check.sh\"]\n\
+         output-limit = {}\n",
+        repository.path().display(),
+        2 << 20
+    );
+    std::fs::write(&file, text).unwrap();
+    let (projects, runs) = (file.display().to_string(), base.path().join("runs").display().to_string());
+    let flags = ["--store", "memory", "--projects", &projects, "--work-dir", &runs];
+    let agent = testing::Program::start_with("test-runner", &flags);
+    let before = resident(agent.child.id());
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": send(TEXT)});
+    let call = testing::client().post(format!("{}/a2a/jsonrpc", agent.url)).header("a2a-version", "1.0");
+    let call = call.header("content-type", "application/json").body(body.to_string());
+    let answer = call.send().await.unwrap().text().await.unwrap();
+    let task = serde_json::from_str::<serde_json::Value>(&answer).unwrap()["result"]["task"].clone();
     let (state, words, log, _) = outcome(&task);
     assert_eq!((state, words), ("TASK_STATE_COMPLETED", "3 passed"));
     assert!(log.starts_with(&"x".repeat(1 << 20)));
@@ -216,13 +227,13 @@ async fn a_log_of_many_megabytes_is_cut_where_it_is_seen_and_memory_stays_flat()
     assert!(log.contains(" bytes of the log are left out here]\n"));
     assert!(log.ends_with("Ran 3 tests in 1s\nOK\n"));
     assert!(log.len() < (2 << 20) + 10_000, "{}", log.len());
-    let grown = resident().saturating_sub(before);
+    let grown = resident(agent.child.id()).saturating_sub(before);
     assert!(grown < 80 << 20, "{grown} bytes");
 }
 
-/// The memory of this process, in bytes.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+/// The memory of a process, in bytes, at its largest.
+fn resident(process: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }

@@ -77,10 +77,6 @@ fn agent(story: &str, #[cfg(feature = "real")] real: Real) -> Result<CodeReviewe
     Script::open(code_reviewer::NAME, story).map(CodeReviewer::reciting).map_err(|mistake| mistake.to_string())
 }
 
-/// Takes a quarter less time under load than the system's (docs/performance.md).
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let Arguments {
         shared,

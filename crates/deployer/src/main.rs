@@ -114,10 +114,6 @@ fn agent(story: &str, #[cfg(feature = "real")] real: Real) -> Result<Deployer, S
     Script::open(deployer::NAME, story).map(Deployer::reciting).map_err(|mistake| mistake.to_string())
 }
 
-/// Takes a quarter less time under load than the system's (docs/performance.md).
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let Arguments {
         other,

@@ -9,10 +9,6 @@ use protocol::card::{AgentCapabilities, AgentSkill};
 use protocol::{AgentCard, Artifact, ArtifactId, Part};
 use server::{Agent, Chunk, Job, Say, Setup, Turn};
 
-/// As the agent binaries have it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 struct Bench;
 
 fn chunk(text: String) -> Result<Chunk, protocol::id::EmptyId> {
